@@ -10,7 +10,17 @@ from typing import Any
 
 from .public import hide_private_names
 
-__all__ = ["INSTEAD", "Lacking", "Unsettable", "add", "hinted", "instead_of", "remove", "told"]
+__all__ = [
+    "CLASSES",
+    "INSTEAD",
+    "Lacking",
+    "Unsettable",
+    "add",
+    "hinted",
+    "instead_of",
+    "remove",
+    "told",
+]
 
 
 class Lacking:
@@ -540,3 +550,6 @@ INSTEAD: dict[str, dict[str, str]] = {
         }
     ),
 }
+
+#: The places of the classes that call :func:`hinted`, once they are imported.
+CLASSES = tuple(place for place in INSTEAD if place.rpartition(".")[2][:1].isupper())

@@ -48,9 +48,10 @@ def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeErr
     known: dict[str, None] = {}
     for base in kind.__mro__:
         given = inspect.signature(vars(base)["__init__"]).parameters if _has_init(base) else {}
-        plain = [p.name for p in given.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+        stars = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        plain = [p.name for p in [*given.values()][1:] if p.kind not in stars]  # not the object
         known |= dict.fromkeys(plain)
-    known = {**dict.fromkeys(x for x in known if x != "self"), **dict.fromkeys(more)}
+    known |= dict.fromkeys(more)
     near = difflib.get_close_matches(name, known, 1, 0.8)
     said = _MEANT.get(name) or "".join(near)
     use = "" if said.startswith("leave it out") else "use "

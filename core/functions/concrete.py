@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
+from ..base.dtypes import SCALARS
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
 from ..base.table import late
@@ -156,13 +157,16 @@ class ConcreteFunction(_Kept):
         whole.added = whole.masks = ()
         return whole
 
-    def fitted(self, args: Any, kwargs: Any) -> list[Tensor]:
+    def fitted(self, args: Any, kwargs: Any, bound: bool = False) -> list[Tensor]:
         """Return the tensors among the arguments, or raise if these do not fit this trace.
 
         Parameters
         ----------
         args, kwargs
             The arguments of a call: a tuple and a dict.
+        bound
+            Whether these are all arguments. If not, Python values that the trace has and the call
+            leaves out are those of the trace.
 
         Returns
         -------
@@ -176,7 +180,7 @@ class ConcreteFunction(_Kept):
         ValueError
             If a shape does not fit, or sizes with the same name differ.
         """
-        given = self._completed(tuple(args), kwargs)
+        given = (tuple(args), kwargs) if bound else self._completed(tuple(args), kwargs)
         args, kwargs = as_declared(given, self.arguments)
         leaves = flatten((args, kwargs))
         specs = flatten(self.arguments)
@@ -217,6 +221,20 @@ class ConcreteFunction(_Kept):
             if name not in kwargs and not holds(flatten(x), TensorSpec):
                 kwargs[name] = x
         return (*found, *rest), kwargs
+
+    def keeps_numbers(self, args: Any, kwargs: Any) -> bool:
+        """Return whether no Python number, or list of them, would become a tensor of this trace.
+
+        Parameters
+        ----------
+        args, kwargs
+            The arguments of a call: a tuple and a dict.
+        """
+        given = tuple(args), kwargs
+        if structure(given) != structure(self.arguments):
+            return False
+        pairs = zip(flatten(given), flatten(self.arguments), strict=True)
+        return not any(type(x) in SCALARS and isinstance(spec, TensorSpec) for x, spec in pairs)
 
     def of_dtypes(self, args: Any, kwargs: Any) -> ConcreteFunction | None:
         """Return the same steps for the dtypes of these arguments, if ``also`` has them.
@@ -407,18 +425,21 @@ class RestoredFunction(_Kept):
         reason: Exception | None = None
         misfits: list[ConcreteFunction] = []
         possible: list[ConcreteFunction] = []
-        wider = (concrete.of_dtypes(args, kwargs) for concrete in self.concrete_functions)
-        for concrete in chain(self.concrete_functions, filter(None, wider)):
-            try:
-                tensors = concrete.fitted(args, kwargs)
-            except (TypeError, ValueError) as error:
-                reason = error
-                if self.sizes == "seen" and isinstance(error, ValueError):
-                    misfits.append(concrete)
-            else:
+        for group in self._candidates(args, kwargs):
+            for concrete in group:
+                try:
+                    # what *args or **kwargs lack was not passed, whatever a trace has there
+                    tensors = concrete.fitted(args, kwargs, bound=True)
+                except (TypeError, ValueError) as error:
+                    reason = error
+                    if self.sizes == "seen" and isinstance(error, ValueError):
+                        misfits.append(concrete)
+                    continue
                 if active_graph.get() is None or all(map(fits_surely, concrete.specs, tensors)):
                     return concrete
                 possible.append(concrete)
+            if possible:
+                break
         if len(possible) > 1:
             raise TypeError(
                 f"{self.name}: several saved traces may take {told(args, kwargs)}, whose sizes the "
@@ -434,6 +455,21 @@ class RestoredFunction(_Kept):
         raise TypeError(
             f"{self.name}: no saved trace takes {told(args, kwargs)}; the traces are: {traces}"
         )
+
+    def _candidates(self, args: Any, kwargs: Any) -> Iterator[Iterable[ConcreteFunction]]:
+        """Yield the traces in groups: any of a group is tried before those of the next one.
+
+        Python numbers fit tensors, but first come the traces that were made for Python numbers,
+        since the live function runs those.
+        """
+        traces = self.concrete_functions
+        groups = [traces]
+        if len(traces) > 1 and any(type(x) in SCALARS for x in flatten((args, kwargs))):
+            kept = [x for x in traces if x.keeps_numbers(args, kwargs)]
+            groups = [kept, [x for x in traces if x not in kept]]
+        for group in groups:
+            wider = (concrete.of_dtypes(args, kwargs) for concrete in group)
+            yield chain(group, filter(None, wider))
 
     def _other_sizes(self, args: Any, kwargs: Any, misfits: Sequence[ConcreteFunction]) -> str:
         """Return the message for a call with sizes that the function was not saved for."""

@@ -14,6 +14,8 @@ __all__ = ["HOOKS", "check_hooks", "near_names"]
 
 #: The names of all hooks.
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(f"{hookspecs.PROJECT}_"))
+#: What has no hooks of its own.
+_VALUES = (type(None), str, bytes, int, float, complex, list, tuple, set, dict)
 _MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that pluggy sets
 
 
@@ -30,11 +32,13 @@ def check_hooks(plugin: Any) -> None:
     ------
     PluginError
         If a marked function is not a hook or takes arguments, if an unmarked one seems to be meant
-        as a hook, or if the plugin is itself a function.
+        as a hook, or if the plugin is itself a function or a plain value, such as a module's name.
     """
-    if inspect.isroutine(plugin):
+    what = "function" if inspect.isroutine(plugin) else type(plugin).__name__
+    if what == "function" or type(plugin) in _VALUES:
+        told = _told(plugin) if what == "function" else f"{plugin!r:.80}"
         raise PluginError(
-            f"{_told(plugin)} is a function; a plugin is a module or an object with hook functions"
+            f"{told} is a {what}; a plugin is a module or an object with hook functions"
         )
     for attribute in dir(plugin):
         value = getattr(plugin, attribute, None)

@@ -56,6 +56,8 @@ class PluginHost:
 
     def register(self, plugin: Any, name: str) -> None:
         """Register a plugin by hand; see :func:`register_plugin`."""
+        if type(name) is not str or not name:
+            raise PluginError(f"a plugin's name is a non-empty string, not {name!r:.80}")
         if name in self._by_hand:
             raise PluginError(
                 f"a plugin called {name!r} is registered already; choose another name, or call "
@@ -65,9 +67,15 @@ class PluginHost:
         self.forget()
         found = self._discovered(quiet=name)  # its problem is raised below, not warned about
         info = next(info for info in reversed(found.infos) if info.name == name)
-        if info.problem:
+        problem = info.problem
+        if problem == "disabled":
+            where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
+            if name in _disabled_by_environment():
+                where = f"the environment variable {DISABLE} names it"
+            problem = f"{info}: plugins of this name are disabled; {where}"
+        if problem:
             self.unregister(name)
-            raise PluginError(info.problem)
+            raise PluginError(problem)
 
     def unregister(self, name: str) -> None:
         """Remove a plugin registered by hand; see :func:`unregister_plugin`."""

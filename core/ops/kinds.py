@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...hints import CLASSES
 from ...hints import add as add_hint
 from ..errors import PluginError
 from .backend import Backend
@@ -311,6 +312,11 @@ class _Formats(Kind):
             raise PluginError(
                 f"{info}: the format {name!r} is not the end of a file name, such as '.npz'"
             )
+        if name in (".h5", ".hdf5"):  # gradtape.save would refuse the paths of its own files
+            raise PluginError(
+                f"{info}: the format {name!r} is that of gradtape's own files; choose a longer "
+                f"ending, such as '.{info.name.lower()}{name}'"
+            )
 
 
 def _are_texts(texts: Any) -> bool:
@@ -338,6 +344,17 @@ class _Hints(Kind):
             for place, texts in super().items(info, provided)
             for name, text in texts.items()
         ]
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        super().check(registry, info, name, item, ops)
+        place = name[0]
+        if place.rpartition(".")[2][:1].isupper() and place not in CLASSES:
+            raise PluginError(
+                f"{info}: gradtape_hints has hints for the class {place!r}; classes that take some "
+                f"are {', '.join(CLASSES)}"
+            )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         registry.hints[name] = item

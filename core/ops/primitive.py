@@ -18,6 +18,7 @@ from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
+from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule
 from .watching import watched
 
@@ -413,7 +414,12 @@ class Primitive:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
         self._kernels[types] = kernel
-        return kernel
+        return kernel if found or self._is_ours() else checked_result(self.name, kernel)
+
+    def _is_ours(self) -> bool:
+        """Return whether it ships with gradtape."""
+        owner = registry().owner("op", self.name)
+        return owner is not None and owner.ours
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
         """Return the kernel that computes this op on a backend's arrays.

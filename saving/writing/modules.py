@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -363,8 +363,7 @@ def config_of(
     where: str,
 ) -> dict[str, Any]:
     """Return a known class's configuration as JSON, with callables as ops or traced functions."""
-    get_config = getattr(module, "get_config", None)
-    config = {} if get_config is None else get_config()
+    config = _configuration(module, where)
     result: dict[str, Any] = {}
     for key, value in config.items():
         if key == "name" and isinstance(value, str):
@@ -379,11 +378,28 @@ def config_of(
     return result
 
 
+def _configuration(module: Module, where: str) -> dict[str, Any]:
+    """Return what a module's ``get_config``, which may be a plugin's, returns."""
+    get_config: Callable[[], Any] = getattr(module, "get_config", dict)
+    try:
+        found = get_config()
+    except SaveError:
+        raise
+    except Exception as error:
+        raise SaveError(f"{where}: get_config() failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Mapping):
+        told = "None (is a return missing?)" if found is None else f"{found!r:.80}"
+        raise SaveError(
+            f"{where}: get_config() returned {told} instead of a dictionary of the arguments "
+            "of the constructor"
+        )
+    return dict(found)
+
+
 def twin_of(module: Module, where: str) -> Module:
     """Return a module of the same class and configuration, as a reader will create it."""
     cls: Any = type(module)
-    get_config = getattr(module, "get_config", None)
-    config = {} if get_config is None else dict(get_config())
+    config = _configuration(module, where)
     build = getattr(cls, "from_config", None)
     try:
         with policy("float32"):

@@ -46,6 +46,37 @@ def test_an_error_of_any_kind_carries_the_name_of_the_op(kind) -> None:
     assert "(given float32[3])" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        (lambda x: None, r"returned None \(is a return missing\?\), not an array of the backend"),
+        (lambda x: 1.0, r"returned 1\.0, not an array"),
+        (lambda x: x.tolist(), r"returned \[1\.0, 1\.0\], not several arrays"),
+        (lambda x: (x, None), r"None\), not several arrays"),
+        (lambda x: gt.constant(x), "not an array of the backend"),
+    ],
+)
+def test_a_kernel_that_returns_no_array_is_named(returned, said) -> None:
+    op = Op("example::returns", lambda xp, x: returned(x), gradients={"x": lambda g: g})
+    gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [op])), "example")
+    try:
+        with pytest.raises(gt.errors.PluginError, match=rf"op 'example::returns': its .*{said}"):
+            op(gt.ones(2))
+    finally:
+        gt.unregister_plugin("example")
+
+
+def test_kernels_may_return_numpys_scalars_and_several_arrays() -> None:
+    both = Op("example::both", lambda xp, x: (xp.sum(x), x + 1.0))
+    total = Op("example::total", lambda xp, x: xp.sum(x), gradients={"x": lambda g, x: g + 0.0 * x})
+    gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [both, total])), "example")
+    try:
+        assert [y.tolist() for y in both(gt.ones(2))] == [2.0, [2.0, 2.0]]
+        assert gt.grad(total)(gt.ones(2)).tolist() == [1.0, 1.0]
+    finally:
+        gt.unregister_plugin("example")
+
+
 def step(carry, x):
     return carry + x, carry
 

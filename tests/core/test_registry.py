@@ -409,6 +409,19 @@ def test_names_of_plugins_are_unique(register) -> None:
         gt.unregister_plugin("yours")
 
 
+@pytest.mark.parametrize("name", ["", None, 3, ["mine"]])
+def test_a_plugin_without_a_name_is_refused(name) -> None:
+    with pytest.raises(PluginError, match="name is a non-empty string, not"):
+        gt.register_plugin(plugin(ops=[]), name)
+
+
+@pytest.mark.parametrize("thing", [None, "acme.gradtape_plugin", ["acme"], {"gradtape_ops": 1}, 3])
+def test_a_plain_value_is_no_plugin(thing) -> None:
+    with pytest.raises(PluginError, match=r"plugin 'idle': .* is a \w+; a plugin is a module or"):
+        gt.register_plugin(thing, "idle")
+    assert "idle" not in [info.name for info in gt.registry().plugins]
+
+
 # -- disabling -------------------------------------------------------------------------------------
 
 
@@ -420,8 +433,12 @@ def test_disabling_and_enabling(register) -> None:
             gt.registry().op("cubes::cube")
         gt.register_plugin(plugin(ops=[cube_op()]), "other_cubes")  # no clash any more
         gt.unregister_plugin("other_cubes")
+        gt.unregister_plugin("cubes")
+        with pytest.raises(PluginError, match=r"'cubes': .* disabled; .*, disabled=False\)"):
+            register("cubes", ops=[cube_op()])
     finally:
         gt.disable_plugin("cubes", disabled=False)
+    gt.register_plugin(plugin(ops=[cube_op()]), "cubes")
     assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
 
 
@@ -429,7 +446,7 @@ def test_disabling_by_environment(register, monkeypatch) -> None:
     monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "cubes,,  cupy ")
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what was asked for is no warning
-        with pytest.raises(PluginError, match="disabled"):
+        with pytest.raises(PluginError, match=r"'cubes': .* disabled; .*PLUGINS names it"):
             gt.register_plugin(plugin(ops=[cube_op()]), "cubes")
     with pytest.warns(RuntimeWarning, match="GRADTAPE_DISABLE_PLUGINS: there is no plugin 'cubes'"):
         registry = gt.registry()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import pickle
 import re
 import subprocess
@@ -352,3 +353,12 @@ def test_a_plugin_adds_hints_and_replaces_some(plugin: Callable[[Any], None]) ->
 def test_wrong_hints_are_named(plugin: Callable[[Any], None], wrong: Any) -> None:
     with pytest.raises(gt.errors.PluginError, match="gradtape_hints returned"):
         plugin(wrong)
+
+
+def test_hints_for_a_class_that_shows_none_are_refused(plugin: Callable[[Any], None]) -> None:
+    with pytest.raises(gt.errors.PluginError, match=r"the class 'layers\.Dense'; .*layers\.Layer"):
+        plugin({"layers.Dense": {"acme": "acme.run(x)"}})
+    for place in hints.CLASSES:
+        plugin({place: {"acme": "acme.run(x)"}})
+        assert "use acme.run(x)" in said_of(functools.reduce(getattr, place.split("."), gt), "acme")
+        gt.unregister_plugin("acme_hints")

@@ -143,12 +143,20 @@ def test_swapped_arguments_are_named(model: gt.Module) -> None:
             function("m.h5", model)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("ending", ["npz", ".NPZ"])
-def test_a_plugin_names_the_end_of_a_file_name(ending: str) -> None:
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ("npz", "is not the end of a file name"),
+        (".NPZ", "is not the end of a file name"),
+        (".h5", r"gradtape's own files; .*'\.wrong\.h5'"),
+        (".hdf5", r"gradtape's own files; .*'\.wrong\.hdf5'"),
+    ],
+)
+def test_a_plugin_names_the_end_of_a_file_name(ending: str, said: str) -> None:
     class Wrong:
         @gt.hookimpl
         def gradtape_formats(self) -> Mapping[str, Any]:
             return {ending: "x"}
 
-    with pytest.raises(gt.errors.PluginError, match="is not the end of a file name"):
+    with pytest.raises(gt.errors.PluginError, match=said):
         gt.register_plugin(Wrong(), "wrong")

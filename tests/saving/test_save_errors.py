@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -292,3 +293,40 @@ def test_a_file_that_is_open_elsewhere_is_read_as_it_was(tmp_path: Path) -> None
         assert file["variables/w"][()].tolist() == [1.0, 2.0]
     assert held.w.numpy().tolist() == [1.0, 2.0]
     assert gt.load(path).w.numpy().tolist() == [3.0, 4.0]
+
+
+def _raises() -> Any:
+    raise ZeroDivisionError("by zero")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (lambda: None, r"get_config\(\) returned None \(is a return missing\?\) instead of a dict"),
+        (lambda: [3], r"get_config\(\) returned \[3\] instead of a dictionary"),
+        (_raises, r"get_config\(\) failed: ZeroDivisionError: by zero"),
+        (lambda: {"rows": 3}, r"no argument 'rows'; it takes units, name, dtype"),
+    ],
+)
+def test_a_wrong_get_config_is_named(config: Any, said: str, tmp_path: Path) -> None:
+    class Own(gt.layers.Layer, saved_as="own.Own"):
+        def __init__(layer, units: int = 3, **options: Any) -> None:
+            super().__init__(**options)
+            layer.units = units
+
+        def get_config(self) -> Any:
+            return config()
+
+        def call(self, x: Any) -> Any:
+            return x * self.units
+
+    classes = gt.hookimpl(lambda: {"own.Own": Own})
+    gt.register_plugin(SimpleNamespace(gradtape_modules=classes), "own")
+    try:
+        layer = Own()
+        layer(gt.ones((1, 2)))
+        with pytest.raises(SaveError, match=rf"module 'own' \(Own\).*{said}"):
+            gt.save(layer, tmp_path / "model.h5")
+    finally:
+        gt.unregister_plugin("own")
+    assert not os.listdir(tmp_path)

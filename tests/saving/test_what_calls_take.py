@@ -393,3 +393,110 @@ def test_float64_that_was_asked_for_is_no_accident(tmp_path: Path) -> None:
     layer(np.ones((1, 2)))
     with pytest.warns(UserWarning, match=r"dense\.kernel, dense\.bias: float64"):
         gt.save(layer, tmp_path / "dense.h5")
+
+
+class Open(gt.Module):
+    """Python values among ``*args`` and ``**kwargs`` select the trace, as does their absence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = gt.layers.Dropout(0.5)
+
+    def __call__(self, x: Any, **settings: Any) -> Any:
+        by = settings.pop("by", 0.0)
+        return self.dropout(x, **settings) + by
+
+    @gt.function
+    def scaled(self, x: Any, *by: float) -> Any:
+        return x * (by[0] if by else 1.0)
+
+    @gt.function
+    def shifted(self, x: Any, first: float = 1.0, **more: Any) -> Any:
+        return x + first * more.get("by", 0.0) + len(more)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_arguments_left_out_of_open_ones_are_not_those_of_a_trace(
+    reverse: bool, tmp_path: Path
+) -> None:
+    x = inputs_of("float32")
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+        ("__call__", (), {"training": True}),
+        ("__call__", (), {}),
+        ("__call__", (), {"training": False, "by": 2.0}),
+        ("scaled", (3.0,), {}),
+        ("scaled", (), {}),
+        ("shifted", (), {"by": 4.0, "unused": None}),
+        ("shifted", (), {"by": 4.0}),
+        ("shifted", (2.0,), {"by": 4.0}),
+        ("shifted", (), {}),
+    ]
+    module = Open()
+    for name, args, settings in reversed(calls) if reverse else calls:
+        getattr(module, name)(x, *args, **settings)
+    loaded = reloaded(module, tmp_path)
+    assert gt.saving.verify(tmp_path / "model.h5").ok
+    for name, args, settings in calls[1:]:
+        want = getattr(module, name)(x, *args, **settings)
+        assert_same_bits([getattr(loaded, name)(x, *args, **settings)], [want])
+
+
+def test_a_trace_whose_open_arguments_are_not_passed_is_not_run(tmp_path: Path) -> None:
+    x = inputs_of("float32")
+    module = Open()
+    module(x, training=True)
+    module.scaled(x, 3.0)
+    loaded = reloaded(module, tmp_path)
+    for call in (loaded, loaded.scaled):
+        with pytest.raises(TypeError, match=r"expected arguments|no saved trace takes"):
+            call(x)
+
+
+class Either(gt.Module):
+    """Functions of a number that may be Python's or a tensor."""
+
+    @gt.function
+    def times(self, x: Any, by: Any = 3) -> Any:
+        return x * by
+
+    @gt.function
+    def doubled(self, x: Any, sure: Any = True) -> Any:
+        return x * (2 if sure is True else 3)
+
+    @gt.function
+    def picked(self, x: Any, rows: Any) -> Any:
+        return x[0] if isinstance(rows, list) else x * gt.sum(rows)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("times", [(), (gt.constant(3),), (4.0,), (True,), (np.float64(2.0),)]),
+        ("doubled", [(), (gt.constant(True),), (False,), (1,), (np.bool_(True),)]),
+        ("picked", [([0, 1],), (gt.constant([0, 1]),), (np.array([1, 1]),)]),
+    ],
+)
+def test_python_numbers_run_their_own_trace_not_that_of_a_tensor(
+    name: str, values: list[tuple[Any, ...]], reverse: bool, tmp_path: Path
+) -> None:
+    x = inputs_of("float32")
+    module = Either()
+    for rest in reversed(values) if reverse else values:
+        getattr(module, name)(x, *rest)
+    loaded = reloaded(module, tmp_path)
+    assert gt.saving.verify(tmp_path / "model.h5").ok
+    call, live = getattr(loaded, name), getattr(module, name)
+    inside = gt.function(lambda x, *rest: call(x, *rest))
+    for rest in values:
+        want = live(x, *rest)
+        assert_same_bits([call(x, *rest), inside(x, *rest)], [want, want])
+
+
+def test_a_number_still_is_a_tensor_where_no_trace_has_it(tmp_path: Path) -> None:
+    x = inputs_of("float32")
+    module = Either()
+    module.times(x, np.float32(3.0))
+    module.times(x, 5)
+    loaded = reloaded(module, tmp_path)
+    assert_same_bits([loaded.times(x, 7), loaded.times(x, 2.5)], [x * 7, x * np.float32(2.5)])
