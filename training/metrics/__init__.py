@@ -5,12 +5,14 @@ Functions return one value per example. Objects keep a running mean over batches
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
 from .. import losses
 from ..losses.kinds import Kind, kind_of
+from ..names import name_of
 from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, functions, objects, scores
@@ -145,14 +147,24 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
             name = metric.name
         else:
             metric = per_example(metric, kind)
-            name = getattr(metric, "__name__", repr(metric))
+            name = name_of(metric)
+            if not hasattr(metric, "__name__"):  # several objects of a class, or partials, are fine
+                name = next(x for x in _numbered(name) if x not in found)
             if weighted:
                 own = isinstance(given, str) or str(given.__module__).startswith(_PACKAGE)
-                metric = objects.MeanMetricWrapper(_in_columns(metric) if own else metric, name)
+                measure = _in_columns(metric) if own else metric
+                told = name if name.isidentifier() else None
+                metric = objects.MeanMetricWrapper(measure, told)
         if name in found or name == "loss":
             raise ValueError(f"two metrics are called {name!r}")
         found[name] = metric
     return found
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the name with numbers."""
+    yield name
+    yield from (f"{name}_{i}" for i in count(1))
 
 
 def _in_columns(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
