@@ -261,6 +261,13 @@ class Weighted:
         return self.weight * losses.mean_squared_error(y, predicted)
 
 
+class WeightedByClass:
+    weight, calls = 1.0, 0
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        return self.weight * losses.mean_squared_error(y, predicted)
+
+
 class WeightedLoss(losses.Loss):
     def __init__(self) -> None:
         super().__init__()
@@ -366,6 +373,7 @@ def of_regularizer() -> tuple[dict[str, Any], Any]:
 
 READING = {
     "loss": of_object(Weighted, lambda made: {"loss": made}),
+    "loss with a class attribute": of_object(WeightedByClass, lambda made: {"loss": made}),
     "subclass of Loss": of_object(WeightedLoss, lambda made: {"loss": made}),
     "bound method": of_object(Weighted, lambda made: {"loss": made.__call__}),
     "partial": of_object(Weighted, lambda made: {"loss": partial(lambda f, y, p: f(y, p), made)}),
@@ -425,6 +433,21 @@ def test_a_metric_that_counts_in_python_is_right() -> None:
     with pytest.warns(UserWarning, match="it changes 'seen' of 'error'"):
         found = run(net(), data, metrics=[CountingInPython()], **options)
     assert found == run(net(), data, metrics=[CountingInPython()], compile=False, **options)
+
+
+class Counted(WeightedByClass):
+    """A loss whose weight grows with its calls."""
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        self.calls += 1
+        return (1.0 + 0.01 * self.calls) * super().__call__(y, predicted)
+
+
+def test_a_refused_step_counts_its_batch_once() -> None:
+    data, options = (X, X[:, :3]), {"batch_size": 4, "epochs": 3}
+    with pytest.warns(UserWarning, match="it changes 'calls' of 'Counted'"):
+        found = run(net(), data, loss=Counted(), **options)
+    assert found == run(net(), data, loss=Counted(), compile=False, **options)
 
 
 class Logging:

@@ -230,15 +230,30 @@ class _Search:
 
 
 def _attributes_of(value: Any) -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
-    """Yield an object's attributes, in its dictionary or in slots, and what sets them."""
+    """Yield an object's attributes, in its dictionary, in slots or its class; and what sets them.
+
+    Slots and classes are those of the user. What sets an attribute of the class takes it from the
+    object again.
+    """
     held = getattr(value, "__dict__", {})
     for name, item in list(held.items()):
         yield name, item, functools.partial(held.__setitem__, name)
+    met = set(held)
     for base in type(value).__mro__:
+        if _is_of_library(base.__module__):
+            continue
         slots = vars(base).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 yield name, getattr(value, name), functools.partial(setattr, value, name)
+        for name, item in list(vars(base).items()):
+            if name not in met and not name.startswith("__") and is_plain(item):
+                met.add(name)
+                yield name, item, functools.partial(_take_away, held, name)
+
+
+def _take_away(held: dict[str, Any], name: str, value: Any) -> None:
+    held.pop(name, None)
 
 
 def _fill(cell: Any, value: Any) -> None:
