@@ -189,7 +189,13 @@ def _part(arrays: Arrays, mapping: NameMapping) -> Arrays:
 def _opened(path: Any, max_bytes: int | None) -> Arrays:
     if isinstance(path, Mapping):
         return of_arrays(path)
-    if not isinstance(path, (str, bytes, os.PathLike)):
+    _check_path(path)
+    return open_arrays(path, MAX_BYTES if max_bytes is None else int(max_bytes))
+
+
+def _check_path(path: Any) -> None:
+    """Raise ``TypeError`` if this is neither a path nor the bytes of a file."""
+    if not isinstance(path, (str, bytes, bytearray, memoryview, os.PathLike)):
         of_torch = callable(getattr(path, "state_dict", None)) or (
             getattr(path, "__name__", "") == "state_dict"
         )
@@ -198,4 +204,3 @@ def _opened(path: Any, max_bytes: int | None) -> Arrays:
             "load_weights: expected a path or a dictionary of arrays, got "
             f"{type(path).__name__}{advice}"
         )
-    return open_arrays(path, MAX_BYTES if max_bytes is None else int(max_bytes))
