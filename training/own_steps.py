@@ -56,7 +56,8 @@ class Compiled:
         for name, metric in found.items():
             if name not in self._kept:
                 own = isinstance(metric, Metric)
-                self._kept[name] = metric if own else MeanMetricWrapper(metric, name)
+                told = name if name.isidentifier() else None
+                self._kept[name] = metric if own else MeanMetricWrapper(metric, told)
         return {name: self._kept[name] for name in found}
 
     def minimised(self, y: Any, y_pred: Any, sample_weight: Any, added: Iterable[Any]) -> Any:

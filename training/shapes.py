@@ -16,6 +16,7 @@ from ..core.extend import (
     shapes_differ,
     sizes_differ,
 )
+from .names import name_of
 
 __all__ = [
     "EPSILON",
@@ -124,7 +125,7 @@ class InOneRank:
         if not callable(function) or isinstance(function, type):
             raise TypeError(f"expected a function of labels and predictions, got {function!r}")
         self.__wrapped__ = function
-        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        self.__name__ = name_of(function)
 
     def __call__(self, y_true: Any, y_pred: Any) -> Any:
         return self.__wrapped__(*of_one_rank(y_true, y_pred))

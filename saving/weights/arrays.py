@@ -123,8 +123,13 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
     """Return arrays in memory in the form of a file's."""
     entries = {}
     for name, value in arrays.items():
+        if isinstance(value, Mapping):
+            raise TypeError(
+                f"load_weights: {name!r} is a dictionary in the dictionary; if it holds the "
+                f"weights, pass only this part: load_weights(weights[{name!r}], model)"
+            )
         try:
-            array = np.asarray(value)
+            array = np.asarray(_readable(value))
         except (TypeError, ValueError, RuntimeError) as error:  # PyTorch's, for its own reasons
             raise TypeError(
                 f"load_weights: {name!r} ({type(value).__name__}) cannot become a NumPy array: "
@@ -136,3 +141,12 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
             )
         entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
     return Arrays("the given arrays", entries)
+
+
+def _readable(value: Any) -> Any:
+    """Return what NumPy reads, of PyTorch's parameters and of its floats that NumPy lacks."""
+    if getattr(value, "requires_grad", None) is True and callable(getattr(value, "detach", None)):
+        value = value.detach()
+    if str(getattr(value, "dtype", "")).startswith(("torch.bfloat16", "torch.float8")):
+        return value.float()  # exact, as for files
+    return value

@@ -81,7 +81,8 @@ def load_weights(
         If the file cannot be read, or its kind is not supported; the message names the kind if it
         is known. Also if a function in ``names_elsewhere`` of a class fails.
     TypeError
-        If ``model`` is not a module, the mapping is of another kind, or ``names_elsewhere`` of a
+        If ``model`` is not a module, ``path`` is neither a path nor a dictionary of arrays, the
+        mapping is of another kind, or ``names_elsewhere`` of a
         class has a wrong form.
     RuntimeError
         If it is called while a function is traced.
@@ -188,4 +189,18 @@ def _part(arrays: Arrays, mapping: NameMapping) -> Arrays:
 def _opened(path: Any, max_bytes: int | None) -> Arrays:
     if isinstance(path, Mapping):
         return of_arrays(path)
+    _check_path(path)
     return open_arrays(path, MAX_BYTES if max_bytes is None else int(max_bytes))
+
+
+def _check_path(path: Any) -> None:
+    """Raise ``TypeError`` if this is neither a path nor the bytes of a file."""
+    if not isinstance(path, (str, bytes, bytearray, memoryview, os.PathLike)):
+        of_torch = callable(getattr(path, "state_dict", None)) or (
+            getattr(path, "__name__", "") == "state_dict"
+        )
+        advice = "; pass what its state_dict() returns" if of_torch else ""
+        raise TypeError(
+            "load_weights: expected a path or a dictionary of arrays, got "
+            f"{type(path).__name__}{advice}"
+        )

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.layers import LSTM, BatchNorm, Dense, Dropout, Layer, Sequential
-from gradtape.training import SGD, Adam, fit, losses, metrics
+from gradtape.layers import (
+    LSTM,
+    BatchNorm,
+    Dense,
+    Dropout,
+    Lambda,
+    Layer,
+    Sequential,
+    regularizers,
+)
+from gradtape.training import SGD, Adam, Callback, fit, losses, metrics
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(120, 6)).astype("float32")
@@ -237,3 +249,228 @@ def test_a_recurrent_model_is_compiled_for_fewer_steps(unroll: bool, in_python: 
     model = Sequential([LSTM(4, unroll=unroll), Counting(), Dense(3)])
     run(model, (x, LABELS), batch_size=6, epochs=1)
     assert (len(COUNT) >= 20) is in_python
+
+
+class Weighted:
+    """A loss with a weight, as an object, a bound method and in closures."""
+
+    def __init__(self) -> None:
+        self.weight = 1.0
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        return self.weight * losses.mean_squared_error(y, predicted)
+
+
+class WeightedByClass:
+    weight, calls = 1.0, 0
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        return self.weight * losses.mean_squared_error(y, predicted)
+
+
+class WeightedLoss(losses.Loss):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = 1.0
+
+    def call(self, y: Any, predicted: Any) -> Any:
+        return self.weight * losses.mean_squared_error(y, predicted)
+
+
+@dataclass(slots=True)
+class Settings:
+    weight: float = 1.0
+
+
+class Configured(Layer):
+    """Reads its factor from an object."""
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__()
+        self.settings = settings
+
+    def call(self, x: Any) -> Any:
+        return x * self.settings.weight
+
+
+class Sloped(losses.Huber):
+    """Its settings are read by the class above it."""
+
+
+def of_settings() -> tuple[dict[str, Any], Any]:
+    loss = Sloped(delta=0.1)
+    return {"loss": loss}, lambda: loss.settings.update(delta=2.0)
+
+
+class OfClass(Layer):
+    weight = 1.0
+
+    def call(self, x: Any) -> Any:
+        return x * self.weight
+
+
+class Annealing(Callback):
+    """Holds a number that a layer reads, and others that change in each epoch."""
+
+    def __init__(self) -> None:
+        self.weight, self.epochs = 1.0, 0
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.epochs += 1
+
+
+FACTOR = 1.0
+
+
+def with_factor(y: Any, predicted: Any) -> Any:
+    return FACTOR * losses.mean_squared_error(y, predicted)
+
+
+def of_global() -> tuple[dict[str, Any], Any]:
+    globals()["FACTOR"] = 1.0
+    return {"loss": with_factor}, lambda: globals().update(FACTOR=5.0)
+
+
+def of_closure() -> tuple[dict[str, Any], Any]:
+    weight = 1.0
+
+    def loss(y: Any, predicted: Any) -> Any:
+        return weight * losses.mean_squared_error(y, predicted)
+
+    def change() -> None:
+        nonlocal weight
+        weight = 5.0
+
+    return {"loss": loss}, change
+
+
+def of_dictionary() -> tuple[dict[str, Any], Any]:
+    held = {"weight": 1.0}
+
+    def loss(y: Any, predicted: Any) -> Any:
+        return held["weight"] * losses.mean_squared_error(y, predicted)
+
+    return {"loss": loss}, lambda: held.update(weight=5.0)
+
+
+def of_object(make: Any, use: Any) -> Any:
+    def case() -> tuple[dict[str, Any], Any]:
+        made = make()
+        return use(made), lambda: setattr(made, "weight", 5.0)
+
+    return case
+
+
+def of_class() -> tuple[dict[str, Any], Any]:
+    OfClass.weight = 1.0
+    return {"layers": [OfClass()]}, lambda: setattr(OfClass, "weight", 5.0)
+
+
+def of_regularizer() -> tuple[dict[str, Any], Any]:
+    rule = regularizers.L2(0.1)
+    return {"layers": [Dense(4, kernel_regularizer=rule)]}, lambda: setattr(rule, "l2", 5.0)
+
+
+READING = {
+    "loss": of_object(Weighted, lambda made: {"loss": made}),
+    "loss with a class attribute": of_object(WeightedByClass, lambda made: {"loss": made}),
+    "subclass of Loss": of_object(WeightedLoss, lambda made: {"loss": made}),
+    "bound method": of_object(Weighted, lambda made: {"loss": made.__call__}),
+    "partial": of_object(Weighted, lambda made: {"loss": partial(lambda f, y, p: f(y, p), made)}),
+    "metric": of_object(Weighted, lambda made: {"metrics": [made.__call__]}),
+    "schedule": of_object(Settings, lambda made: {"optimizer": SGD(lambda n: 0.01 * made.weight)}),
+    "namespace": of_object(
+        lambda: SimpleNamespace(weight=1.0), lambda x: {"layers": [Configured(x)]}
+    ),
+    "callback": of_object(Annealing, lambda made: {"layers": [Configured(made)]}),
+    "settings": of_object(Settings, lambda made: {"layers": [Configured(made)]}),
+    "Lambda": of_object(Settings, lambda s: {"layers": [Lambda(lambda x: x * s.weight)]}),
+    "closure": of_closure,
+    "global variable": of_global,
+    "dictionary": of_dictionary,
+    "class attribute": of_class,
+    "regularizer": of_regularizer,
+    "settings of a loss": of_settings,
+}
+
+
+@pytest.mark.parametrize("what", READING)
+def test_what_a_callback_changes_elsewhere_is_seen(what: str) -> None:
+    found = []
+    for compiled in (True, False):
+        options, change = READING[what]()
+        model = net(*options.pop("layers", ()))
+        options = {"loss": "mse", "optimizer": SGD(0.01), "epochs": 3, **options}
+        callbacks = [lambda epoch, values, change=change: epoch == 0 and change()]
+        given = X[:, :3] + 1.0
+        found.append(run(model, (X, given), compile=compiled, callbacks=callbacks, **options))
+    assert found[0].keys() == found[1].keys()
+    for name, values in found[1].items():
+        np.testing.assert_allclose(found[0][name], values, rtol=1e-3, err_msg=name)
+
+
+class CountingInPython(metrics.Metric):
+    """The mean error, with a total in a variable and a count in Python."""
+
+    def __init__(self) -> None:
+        super().__init__("error")
+        self.sum, self.seen = gt.Variable(0.0, trainable=False), 0
+
+    def update_state(self, y: Any, predicted: Any, sample_weight: Any = None) -> None:
+        self.sum.assign_add(gt.sum(gt.abs(y - predicted)))
+        self.seen += y.shape[0]
+
+    def result(self) -> Any:
+        return self.sum / max(self.seen, 1)
+
+    def reset_state(self) -> None:
+        self.sum.assign(0.0)
+        self.seen = 0
+
+
+def test_a_metric_that_counts_in_python_is_right() -> None:
+    data, options = (X, X[:, :3]), {"loss": "mse", "batch_size": 4, "epochs": 3}
+    with pytest.warns(UserWarning, match="it changes 'seen' of 'error'"):
+        found = run(net(), data, metrics=[CountingInPython()], **options)
+    assert found == run(net(), data, metrics=[CountingInPython()], compile=False, **options)
+
+
+class Counted(WeightedByClass):
+    """A loss whose weight grows with its calls."""
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        self.calls += 1
+        return (1.0 + 0.01 * self.calls) * super().__call__(y, predicted)
+
+
+def test_a_refused_step_counts_its_batch_once() -> None:
+    data, options = (X, X[:, :3]), {"batch_size": 4, "epochs": 3}
+    with pytest.warns(UserWarning, match="it changes 'calls' of 'Counted'"):
+        found = run(net(), data, loss=Counted(), **options)
+    assert found == run(net(), data, loss=Counted(), compile=False, **options)
+
+
+class Logging:
+    """A loss that keeps what it computed, as many programs do."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        self.values: dict[str, list[Any]] = {"loss": []}
+
+    def __call__(self, y: Any, predicted: Any) -> Any:
+        loss = losses.mean_squared_error(y, predicted)
+        self.seen.append(loss)
+        self.values["loss"].append(len(self.seen))
+        return loss
+
+
+@pytest.mark.parametrize("measured", [[], [metrics.AUC()], [metrics.BinaryIoU([1])]])
+def test_logs_and_states_created_late_do_not_keep_steps_in_python(measured: Any) -> None:
+    yes = (LABELS == 1).astype("float32")[:, None]
+    loss = Logging()
+    gt.random.set_seed(0)
+    model = Sequential([Dense(8), Dense(1, activation="sigmoid")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(model, (X, yes), loss=loss, metrics=measured, batch_size=4, epochs=3)
+    assert len(loss.seen) < 10

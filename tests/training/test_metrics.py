@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 import gradtape as gt
 from gradtape import training
+from gradtape.compat import tensorflow as tf
 from gradtape.training import losses, metrics
 
 P = np.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
@@ -162,31 +163,62 @@ def test_binary_accuracy_takes_the_side_of_any_label_of_yes_or_no(labels, dtype)
     assert right.tolist() == [1.0, 1.0, 0.0]
 
 
-def error_above(limit: float, y: Any, predicted: Any) -> Any:
-    return gt.cast(gt.abs(y - predicted) > limit, "float32")
+class TopError:
+    """A metric that is an object without a name."""
 
+    def __init__(self, scale: float = 1.0) -> None:
+        self.scale = scale
 
-class WorstError:
     def __call__(self, y: Any, predicted: Any) -> Any:
-        return gt.max(gt.abs(y - predicted), axis=-1)
+        return self.scale * gt.max(gt.abs(y - predicted), axis=-1)
 
 
-class Named(WorstError):
+class Named(TopError):
     name = "worst"
 
 
-@pytest.mark.parametrize("which", ["metrics", "weighted_metrics"])
-def test_names_of_histories_hold_no_addresses(which: str) -> None:
-    given = [
-        functools.partial(error_above, 0.5),
-        functools.partial(functools.partial(error_above), 1.0),
-        WorstError(),
-        WorstError(),
-        Named(),
-        functools.partial(losses.huber, delta=2.0),
-    ]
-    model = gt.layers.Sequential([gt.layers.Dense(1)])
-    data = (np.ones((4, 2), "float32"), np.ones((4, 1), "float32"))
-    found = training.evaluate(model, data, loss="mse", **{which: given})
-    names = ["error_above", "error_above_2", "worst_error", "worst_error_2", "worst", "huber"]
-    assert list(found) == ["loss", *names]
+def scaled_error(y: Any, predicted: Any, scale: float) -> Any:
+    return scale * gt.mean(gt.abs(y - predicted), axis=-1)
+
+
+UNNAMED = {
+    "object": (TopError(), "top_error"),
+    "object with a name": (Named(), "worst"),
+    "partial": (partial(scaled_error, scale=2.0), "scaled_error"),
+    "partial of an object": (partial(TopError(2.0)), "top_error"),
+    "lambda": (lambda y, p: scaled_error(y, p, 3.0), "<lambda>"),
+}
+
+
+@pytest.mark.parametrize("what", UNNAMED)
+@pytest.mark.parametrize("argument", ["metrics", "weighted_metrics"])
+def test_names_of_metrics_are_the_same_in_each_run(what: str, argument: str) -> None:
+    metric, name = UNNAMED[what]
+    x = np.ones((8, 2), "float32")
+    options = {"loss": "mse", "verbose": False, argument: [metric]}
+    run = gt.training.fit(gt.layers.Dense(2), (x, x), **options)
+    assert list(run.history) == ["loss", name]
+    measured = gt.training.metrics.MeanMetricWrapper(metric)
+    assert measured.name == name.strip("<>")
+
+
+def test_several_objects_of_a_class_are_metrics_with_numbers() -> None:
+    x = np.ones((8, 2), "float32")
+    given = [TopError(), TopError(2.0), partial(scaled_error, scale=2.0)]
+    options = {"loss": "mse", "verbose": False, "metrics": given}
+    run = gt.training.fit(gt.layers.Dense(2), (x, x), **options).history
+    assert list(run) == ["loss", "top_error", "top_error_1", "scaled_error"]
+    assert run["top_error_1"] == pytest.approx([2 * run["top_error"][0]])
+
+
+class OwnStep(tf.keras.Sequential):
+    def train_step(self, data: Any) -> Any:
+        return super().train_step(data)
+
+
+def test_models_with_their_own_steps_take_metrics_without_a_name() -> None:
+    x = np.ones((8, 2), "float32")
+    model = OwnStep([gt.layers.Dense(2)])
+    model.compile("sgd", "mse", metrics=[lambda y, p: scaled_error(y, p, 2.0), TopError()])
+    found = model.fit(x, x, verbose=0).history
+    assert list(found) == ["loss", "lambda", "top_error"]

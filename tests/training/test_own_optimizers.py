@@ -196,3 +196,63 @@ def test_an_attribute_that_the_formula_reads_gives_none() -> None:
     assert w.item() == -5.0
     with pytest.warns(UserWarning, match="Did you mean learning_rate"):
         Reading(1.0).lr = 0.5
+
+
+FACTOR = [1.0]
+
+
+class Grouped(training.Optimizer):
+    """Reads a dictionary, as PyTorch's optimizers do."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__(rate)
+        self.defaults = {"factor": 1.0, "clip": False}
+
+    def change(self) -> None:
+        self.defaults.update(factor=3.0, clip=True)
+
+    @by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        if self.defaults["clip"]:  # more operations than before
+            gradient = gt.minimum(gradient * 2.0, 3.0) * 0.5
+        return value - settings[0] * self.defaults["factor"] * gradient, state
+
+
+class OfGlobal(training.SGD):
+    def change(self) -> None:
+        FACTOR[0] = 3.0
+
+    @by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        return super().update(value, gradient * FACTOR[0], state, settings)
+
+
+class OfProperty(training.SGD):
+    def __init__(self, rate: float) -> None:
+        super().__init__(rate, momentum=0.5)
+
+    @property
+    def momentum(self) -> float:
+        return self.held[0]
+
+    @momentum.setter
+    def momentum(self, value: float) -> None:
+        self.held = [value]
+
+    def change(self) -> None:
+        self.held[0] = 0.1
+
+
+@pytest.mark.parametrize("kind", [Grouped, OfGlobal, OfProperty])
+def test_what_a_marked_formula_reads_may_change(kind: Any) -> None:
+    found = []
+    for size in (3, 60_000):  # in one block, and in several
+        FACTOR[0] = 1.0
+        optimizer, variable = kind(0.1), gt.Variable(np.ones(size))
+        for step in range(4):
+            if step == 2:
+                optimizer.change()
+            optimizer.apply_gradients([(gt.constant(np.ones(size) + step), variable)])
+        assert (variable.numpy() == variable.numpy()[0]).all()
+        found.append(variable.numpy()[0])
+    assert found[0] == found[1]

@@ -5,13 +5,14 @@ Functions return one value per example. Objects keep a running mean over batches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
-from ...core.extend import snake_case
 from .. import losses
 from ..losses.kinds import Kind, kind_of
+from ..names import name_of
 from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, functions, objects, scores
@@ -146,27 +147,24 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
             name = metric.name
         else:
             metric = per_example(metric, kind)
-            name = _name_of(metric, found)
+            name = name_of(metric)
+            if not hasattr(metric, "__name__"):  # several objects of a class, or partials, are fine
+                name = next(x for x in _numbered(name) if x not in found)
             if weighted:
                 own = isinstance(given, str) or str(given.__module__).startswith(_PACKAGE)
-                metric = objects.MeanMetricWrapper(_in_columns(metric) if own else metric, name)
+                measure = _in_columns(metric) if own else metric
+                told = name if name.isidentifier() else None
+                metric = objects.MeanMetricWrapper(measure, told)
         if name in found or name == "loss":
             raise ValueError(f"two metrics are called {name!r}")
         found[name] = metric
     return found
 
 
-def _name_of(metric: Any, taken: Container[str]) -> str:
-    """Return a name for histories, the same in each process: checkpoints and files keep it."""
-    named = getattr(metric, "__name__", None)
-    if isinstance(named, str):
-        return named
-    while isinstance(metric, partial) and not hasattr(metric, "__name__"):
-        metric = metric.func
-    named = getattr(metric, "__name__", None) or getattr(metric, "name", None)
-    name = named if isinstance(named, str) else snake_case(type(metric).__name__)
-    names = (name, *(f"{name}_{i}" for i in range(2, 100)))
-    return next(x for x in names if x not in taken)
+def _numbered(name: str) -> Iterator[str]:
+    """Yield a name, and then the name with numbers."""
+    yield name
+    yield from (f"{name}_{i}" for i in count(1))
 
 
 def _in_columns(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -20,6 +21,7 @@ from ...core.extend import (
 )
 from ...layers import initializers, mask_of
 from .. import losses
+from ..names import name_of
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
 
@@ -255,13 +257,13 @@ class MeanMetricWrapper(MeanOf):
     fn
         A function with a value per example.
     name
-        A Python identifier; the function's name by default.
+        A Python identifier; by default the name of the function, or of the object's class.
     settings
         Keyword arguments for the function.
     """
 
     def __init__(self, fn: Callable[..., Any], name: str | None = None, **settings: Any) -> None:
-        super().__init__(name or fn.__name__, **settings)
+        super().__init__(name or re.sub(r"\W", "", name_of(fn)), **settings)
         self.fn = fn
 
     def per_example(self, y_true: Any, y_pred: Any) -> Any:

@@ -41,6 +41,8 @@ from .traced import traced_step
 
 __all__ = ["Optimizer"]
 
+_ROOT = __name__.partition(".")[0]
+
 
 class Optimizer(Decaying):
     """Base class of optimizers.
@@ -400,6 +402,8 @@ class Optimizer(Decaying):
         A formula that is not marked as elementwise has a group for each variable.
         """
         apart = not getattr(self.update, "by_blocks", False)
+        # a class of the user may read a list, a property or a global variable, which changes unseen
+        lasting = type(self).__module__.partition(".")[0] == _ROOT
         places = self.build(variables)
         found: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
@@ -415,9 +419,9 @@ class Optimizer(Decaying):
                 slot: [getattr(self, slot)[places[i]] for i in members] for slot in self.slots
             }
             if SUMS in by_slot:
-                sums.append(Group(members, [by_slot.pop(SUMS)], add))
+                sums.append(Group(members, [by_slot.pop(SUMS)], add, lasting=True))
             columns = [[variables[i] for i in members], *by_slot.values()]
-            groups.append(Group(members, columns, self._step_formula(decays)))
+            groups.append(Group(members, columns, self._step_formula(decays), lasting))
         return groups, sums
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -86,6 +86,7 @@ class Group:
         "_copies",
         "_gradients",
         "_is_marked",
+        "_lasting",
         "_new",
         "_rule_now",
         "_rules",
@@ -100,8 +101,12 @@ class Group:
         "xp",
     )
 
-    def __init__(self, members: list[int], columns: list[list[Variable]], update: Update) -> None:
+    def __init__(
+        self, members: list[int], columns: list[list[Variable]], update: Update, lasting: bool
+    ) -> None:
         self.members = members
+        #: Whether the formula is the same in each step, until an attribute is set.
+        self._lasting = lasting
         self._update = update
         self._is_marked = getattr(update, "by_blocks", False)  # and elementwise
         #: The variables, followed by the slots of each kind.
@@ -178,7 +183,7 @@ class Group:
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
         count = len(settings)
-        if count not in self._rules:
+        if count not in self._rules or not self._lasting:
             self._rules[count] = Rule.of(self._update, value.dtype, len(state), count)
         return self._rules[count]
 
@@ -188,7 +193,7 @@ class Group:
         self._new = self._targets(in_place)
         old, new, dtype = self.flat, self._new, self.flat[0].dtype
         calls = []
-        if not self._scratch:
+        if len(self._scratch) != rule.scratch:
             size = max(block.stop - block.start for block in self._blocks)
             self._scratch = [np.empty(size, dtype) for _ in range(rule.scratch)]
         flattened = [g.reshape(-1) for g in self._gradients]

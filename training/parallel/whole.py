@@ -22,7 +22,8 @@ from ...core.extend import (
 )
 from ...plugins.ops.random.functions import shared
 from ..ranks import Layout, Part
-from ..steps.step import Step, differing
+from ..steps.constants import differing
+from ..steps.step import Step
 from ..steps.sums import Values
 from ..steps.trainer import Trainer
 from .together import WholeRanks

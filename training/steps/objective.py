@@ -189,6 +189,11 @@ class Objective:
         return {head.loss_name for head in self.heads if head.summed}
 
     @property
+    def measures(self) -> list[Any]:
+        """The losses and the metrics."""
+        return [x for head in self.heads for x in (head.loss, *head.metrics.values())]
+
+    @property
     def stateful(self) -> dict[str, Any]:
         """The metrics that are objects with state, by name."""
         found = [pair for head in self.heads for pair in head.metrics.items()]

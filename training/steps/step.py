@@ -10,9 +10,9 @@ import numpy as np
 
 from ...core.errors import TraceError
 from ...core.extend import ConcreteFunction, flatten, function, pack_like, structure, to_numpy
-from ..runs.session import is_plain
+from .constants import Constant, differing, put_back
 
-__all__ = ["MODES", "Step", "attributes_of", "differing"]
+__all__ = ["MODES", "Step"]
 
 MODES = ("auto", True, False)
 #: The number of steps of one shape that are worth a trace; and, where that number is unknown, the
@@ -51,7 +51,7 @@ class Step:
         mode: Any,
         what: str,
         variables: Callable[[], Iterable[Any]],
-        attributes: Callable[[], dict[str, Any]],
+        attributes: Callable[[], dict[str, Constant]],
         loops: bool = False,
         everything: bool = False,
     ) -> None:
@@ -60,7 +60,7 @@ class Step:
         self._share = _QUICKER if loops else 1
         self._everything = everything
         self._ready: dict[Any, ConcreteFunction] = {}
-        self._traced_with: dict[str, Any] = {}
+        self._traced_with: dict[str, Constant] = {}
         self._served = 0
         #: The number of batches of each size to expect, if known.
         self.expected: Mapping[int, int] | None = None
@@ -105,6 +105,7 @@ class Step:
             traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
             concrete = traced.get_concrete_function(*leaves)
         except Exception as error:
+            put_back(before, self._attributes())
             self._refuse(str(error).partition("\n")[0], error)
             return self.step(*batch, look=look)
         held = {v: v.array for v in (*concrete.graph.variables, *self._variables())}
@@ -115,8 +116,10 @@ class Step:
 
         expected = self.step(*batch, look=look)
         back()
-        changed = differing(before, self._attributes())
+        after = self._attributes()
+        changed = differing(before, after)
         if changed:
+            put_back(before, after)  # counters that count both runs
             self._refuse(f"it changes {changed}, which a graph would not do in each step")
             return self.step(*batch)
         found = concrete.call_flat(leaves)
@@ -163,23 +166,6 @@ class Step:
             f"{message}. It runs in Python, which is slower; set compile=False to do so silently",
             stacklevel=2,
         )
-
-
-def attributes_of(modules: Iterable[Any]) -> dict[str, Any]:
-    """Return the attributes of modules that a trace treats as constants, in comparable form."""
-    found: dict[str, Any] = {}
-    for i, module in enumerate(modules):
-        for name, value in vars(module).items():
-            if not name.startswith("_gradtape"):
-                known = repr(value) if is_plain(value) else id(value)
-                found[f"{name!r} of {getattr(module, 'name', 'the loss')!r} ({i})"] = known
-    return found
-
-
-def differing(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Return the first name whose values differ in two dictionaries; an empty text if none do."""
-    names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
-    return "" if not names else names[0].rpartition(" (")[0]
 
 
 def _close(a: Any, b: Any) -> bool:

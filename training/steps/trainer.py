@@ -44,9 +44,10 @@ from ..checks import (
 from ..loss_scaling import scaling, scaling_for
 from ..runs.session import Session
 from .class_weights import ClassWeights
+from .constants import Constant, constants_of
 from .objective import Objective
 from .sending import Ahead
-from .step import MODES, Step, attributes_of
+from .step import MODES, Step
 from .sums import Sums, Values
 
 __all__ = ["Trainer"]
@@ -380,12 +381,12 @@ class Trainer(Session):
         measures = [v for metric in self.objective.stateful.values() for v in metric.variables]
         return [*self.model.variables, *self.optimizer.variables, *measures]
 
-    def _attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Constant]:
         """Return the values that a trace of a step takes from Python objects."""
-        trainers = self.optimizer, *self.optimizer.submodules
-        found = attributes_of((self.model, *self.model.submodules, *trainers))
-        found["the variables that train ()"] = [id(v) for v in self.variables]
-        return found
+        modules = self.model, *self.model.submodules, self.optimizer, *self.optimizer.submodules
+        found = constants_of((*modules, *self.objective.measures))
+        trained = Constant([id(v) for v in self.variables], None, True)
+        return {**found, "the variables that train ()": trained}
 
     def evaluate(
         self, batches: Iterable[Any], stop: Callable[[], bool] = lambda: False

@@ -320,3 +320,31 @@ def test_a_key_with_a_dot_comes_back(tmp_path: Path) -> None:
         model.held["a.b"].assign(0.0)
         model.load_weights(tmp_path / "w.safetensors")
         assert model.held["a.b"].item() == 3.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("training", [False, True])
+def test_tensors_of_pytorch_need_no_file(dtype: str, training: bool) -> None:
+    torch = pytest.importorskip("torch")
+    linear = torch.nn.Linear(3, 2)
+    tensors = dict(linear.named_parameters()) if training else linear.state_dict()
+    tensors = {name: tensor.to(getattr(torch, dtype)) for name, tensor in tensors.items()}
+    layer = gt.layers.Dense(2)
+    layer.load_weights(tensors)
+    expected = tensors["weight"].detach().float().numpy().T
+    np.testing.assert_array_equal(layer.kernel.numpy(), expected)
+
+
+def test_a_dictionary_around_the_weights_and_a_module_are_told() -> None:
+    torch = pytest.importorskip("torch")
+    linear, layer = torch.nn.Linear(3, 2), gt.layers.Dense(2)
+    saved = {"epoch": 3, "state_dict": linear.state_dict()}
+    with pytest.raises(
+        TypeError, match=r"pass only this part: load_weights\(weights\['state_dict'"
+    ):
+        layer.load_weights(saved)
+    for given in (linear, linear.state_dict):
+        with pytest.raises(TypeError, match=r"got \w+; pass what its state_dict\(\) returns"):
+            layer.load_weights(given)
+    with pytest.raises(TypeError, match=r"a path or a dictionary of arrays, got int$"):
+        layer.load_weights(3)
