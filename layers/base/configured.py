@@ -81,8 +81,8 @@ class Configured(Layer):
                 f"{kind.__name__}: its constructor takes {lacking[0]!r}, but the layer keeps no "
                 f"attribute of this name: set self.{lacking[0]}, or define get_config()"
             )
-        names = [name for name in names if name not in lacking]  # get_config around adds them
-        given = {name: _serialized(name, getattr(self, name)) for name in names}
+        kept = [name for name in names if name not in lacking]  # get_config around adds the others
+        given = {name: _serialized(name, getattr(self, name)) for name in kept}
         if "dtype" in given:
             given["dtype"] = self.given_dtype
             if not self.weighs and "_gradtape_policy" not in vars(self):

@@ -277,9 +277,10 @@ class Layer(Module):
     def _gradtape_makes_mask(self) -> bool:
         """Whether :meth:`compute_mask` may create a mask for inputs without one.
 
-        In a class of your own with this method it may, as in Keras.
+        A class with this method may, as in Keras, unless it sets ``makes_mask = False``.
         """
-        return bool(getattr(self, "makes_mask", False)) or _has_own_mask(type(self))
+        kind: Any = type(self)
+        return _defines_mask(kind) or bool(getattr(self, "makes_mask", False))
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return the mask of the result: false where a step is padding; ``None`` for no padding.
@@ -519,9 +520,10 @@ hinted(Layer, "layers.Layer")
 
 
 @functools.cache
-def _has_own_mask(kind: type) -> bool:
-    own = next(c for c in kind.__mro__ if "compute_mask" in vars(c))
-    return own.__module__.partition(".")[0] != __name__.partition(".")[0]
+def _defines_mask(kind: type) -> bool:
+    """Return whether a class defines ``compute_mask``, and does not say what it makes."""
+    nearest = next(c for c in kind.__mro__ if {"compute_mask", "makes_mask"} & vars(c).keys())
+    return nearest is not Layer and "makes_mask" not in vars(nearest)
 
 
 def _place(leaves: list[Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ...core.extend import (
     Tensor,
@@ -128,6 +128,9 @@ class Model(Carrying, Layer):
     >>> model(gt.ones((2, 4))).shape
     (2, 3)
     """
+
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
 
     takes_policy = False
 

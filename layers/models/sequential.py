@@ -55,6 +55,9 @@ class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
     (5, 2)
     """
 
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
+
     # in PyTorch, the layers have numbers for names
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layers": ("", None)}}
 

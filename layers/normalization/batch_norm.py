@@ -98,6 +98,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     0.02
     """
 
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
+
     takes_one = True
 
     names_elsewhere: ClassVar[Elsewhere] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class RNN(Configured, saved_as="layers.RNN"):
     >>> layer(gt.ones((2, 5, 3))).shape
     (2, 5, 4)
     """
+
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
 
     takes_policy = False
     cell: Any

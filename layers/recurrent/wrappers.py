@@ -44,6 +44,9 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
+
     # in PyTorch, layers such as Linear take steps as they are
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"layer": ("", None)}}
     takes_policy = False
@@ -158,6 +161,9 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     >>> gt.layers.Bidirectional(gt.layers.GRU(4))(gt.ones((2, 5, 3))).shape
     (2, 8)
     """
+
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
 
     takes_policy = False
     forward_layer: Any

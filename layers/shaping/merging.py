@@ -26,6 +26,9 @@ __all__ = [
 class _Merge(Configured):
     """A layer with at least two inputs, in a list or a tuple."""
 
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
+
     takes_one = False
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = None
