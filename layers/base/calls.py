@@ -125,14 +125,16 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
     if traced:
         by_policy(call)
 
+    replaceable, defined = name == "call", vars(owner)
+
     def instead(self: Any) -> Any:
         """Return the ``call`` that replaces this one, bound; None if there is none."""
-        if name != "call":
+        if not replaceable:
             return None
         own = self.__dict__.get(name)
         if own is not None:
             return own if callable(own) else None
-        now = owner.__dict__.get(name, member)
+        now = defined.get(name, member)
         return None if now is member else now.__get__(self, type(self))
 
     @functools.wraps(call)
@@ -174,20 +176,17 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
                 regulated.reset(held)
             add_activity(self, flatten(result))
             return result
-        other = instead(self)
-        if other is not None and args:
-            args, kwargs = _placed(other, list(parameters)[2:], inputs, args, kwargs)
-        if traced or isinstance(other, Function):
-            graph = call.__get__(self) if other is None else other
-            result = graph(inputs, *args, **kwargs)
+        if replaceable and ("call" in self.__dict__ or defined.get("call") is not member):
+            other = instead(self)
+            if other is not None:
+                return _run_other(self, other, list(parameters)[2:], inputs, args, kwargs)
+        if traced:
+            result = call.__get__(self)(inputs, *args, **kwargs)
             if ADDED or IN_TRACES:
                 keep_adding(self)
             return result
         convert = converting.get()
-        run = call if other is None else other
-        run = run if convert is None else convert(run)
-        if other is not None:
-            run = _taking_layer(run)
+        run = call if convert is None else convert(call)
         if CASTING:
             return in_policy(run, self, inputs, *args, **kwargs)
         return run(self, inputs, *args, **kwargs)
@@ -195,6 +194,24 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
     wrapper.instead = instead  # type: ignore[attr-defined]
     return wrapper
+
+
+def _run_other(
+    layer: Layer, call: Any, names: list[str], x: Any, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Run a bound call in the place of the one that the class defines; ``names`` are its places."""
+    if args:
+        args, kwargs = _placed(call, names, x, args, kwargs)
+    if isinstance(call, Function):
+        result = call(x, *args, **kwargs)
+        if ADDED or IN_TRACES:
+            keep_adding(layer)
+        return result
+    convert = converting.get()
+    run = _taking_layer(call if convert is None else convert(call))
+    if CASTING:
+        return in_policy(run, layer, x, *args, **kwargs)
+    return run(layer, x, *args, **kwargs)
 
 
 def _placed(call: Any, names: list[str], x: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
