@@ -199,7 +199,7 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
 def _run_other(
     layer: Layer, call: Any, names: list[str], x: Any, args: Any, kwargs: dict[str, Any]
 ) -> Any:
-    """Run a bound call in the place of the one that the class defines; ``names`` are its places."""
+    """Run a bound call instead of the class's own; ``names`` are those of its places."""
     if args:
         args, kwargs = _placed(call, names, x, args, kwargs)
     if isinstance(call, Function):
