@@ -152,7 +152,7 @@ from .module.added import (
 from .module.calls import call_replaced
 from .module.families import complete_docstring, summary_of
 from .module.freezing import freeze, frozen_variables, is_frozen
-from .module.hidden import is_code, untracked, warn_of_hidden
+from .module.hidden import is_code, slots_of, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
 from .module.told import told
@@ -426,6 +426,7 @@ __all__ = [
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",
+    "slots_of",
     "smallest",
     "snake_case",
     "stage",

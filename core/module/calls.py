@@ -121,7 +121,7 @@ def _completed(
 def call_replaced(module: Any) -> bool:
     """Return whether another ``call`` was set on a layer, or on its class after its definition."""
     calls = (vars(cls).get("__call__") for cls in type(module).__mro__)
-    instead = next((getattr(x, "instead", None) for x in calls if hasattr(x, "instead")), None)
+    instead: Any = next(filter(None, (getattr(call, "instead", None) for call in calls)), None)
     return instead is not None and instead(module) is not None
 
 

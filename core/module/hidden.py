@@ -20,7 +20,7 @@ from .calls import PLAIN
 from .module import Module
 from .summary import lacks_weights
 
-__all__ = ["is_code", "untracked", "warn_of_hidden"]
+__all__ = ["is_code", "slots_of", "untracked", "warn_of_hidden"]
 
 # So many objects are looked at.
 _MOST = 10_000
@@ -60,6 +60,22 @@ def _looked_at(owner: Any) -> list[tuple[str, Any]]:
         return list(islice(_children(owner), _MOST))
     except Exception:  # a proxy of nothing yet, or what another thread changes
         return []
+
+
+def slots_of(owner: Any, cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield ``(name, value)`` of the slots that are set, of those that one class gives an object.
+
+    Parameters
+    ----------
+    owner
+        The object.
+    cls
+        Its class, or one that this extends.
+    """
+    slots = vars(cls).get("__slots__", ())
+    for name in (slots,) if isinstance(slots, str) else slots:
+        if name not in ("__dict__", "__weakref__") and hasattr(owner, name):
+            yield name, getattr(owner, name)
 
 
 def warn_of_hidden(root: Module, method: str) -> None:
@@ -127,7 +143,4 @@ def _children(owner: Any) -> Iterator[tuple[str, Any]]:
     else:
         yield from ((f".{name}", item) for name, item in getattr(owner, "__dict__", {}).items())
         for cls in type(owner).__mro__:
-            slots = cls.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if name not in ("__dict__", "__weakref__") and hasattr(owner, name):
-                    yield f".{name}", getattr(owner, name)
+            yield from ((f".{name}", item) for name, item in slots_of(owner, cls))

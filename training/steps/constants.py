@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.extend import ConcreteFunction, Function, Module, Tensor, Variable
+from ...core.extend import ConcreteFunction, Function, Module, Tensor, Variable, slots_of
 from ..callbacks.callback import Callback
 from ..runs.session import is_plain
 
@@ -242,10 +242,8 @@ def _attributes_of(value: Any) -> Iterator[tuple[str, Any, Callable[[Any], Any]]
     for base in type(value).__mro__:
         if _is_of_library(base.__module__):
             continue
-        slots = vars(base).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                yield name, getattr(value, name), functools.partial(setattr, value, name)
+        for name, item in slots_of(value, base):
+            yield name, item, functools.partial(setattr, value, name)
         for name, item in list(vars(base).items()):
             if name not in met and not name.startswith("__") and is_plain(item):
                 met.add(name)
