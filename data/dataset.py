@@ -16,7 +16,7 @@ from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
 from .shuffling import Shuffle, note_part
-from .sources import Indexed, Items, Source, Stream, length_of
+from .sources import Indexed, Items, Pass, Source, Stream, length_of
 
 __all__ = ["Dataset"]
 
@@ -323,17 +323,17 @@ class Dataset(Made, Grouped):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements as tensors."""
-        return (map_structure(_shown, element) for element in self._source.elements())
+        return Pass(map_structure(_shown, element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements as NumPy arrays."""
-        return self._source.elements()
+        return Pass(self._source.elements(True))
 
     def to_list(self) -> list[Any]:
         """Return all elements in a list, with Python numbers instead of arrays of shape ``()``."""
         if self._source.endless():
             raise ValueError("to_list: the dataset is infinite; call take(n) first")
-        return [map_structure(_listed, element) for element in self._source.elements()]
+        return [map_structure(_listed, element) for element in self._source.elements(True)]
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """Return ``reduce_func(state, element)`` after the last element.

@@ -74,13 +74,13 @@ class Shuffle(Step):
         assert self.whole is not None
         return self.whole, self._generator().permutation(self.whole.length)
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield elements in a random order."""
         if self.whole is not None:
             source, order = self.ordered()
-            yield from source.rows(order)
+            yield from source.rows(order, keep)
             return
-        generator, elements = self._generator(), self.source.elements()
+        generator, elements = self._generator(), self.source.elements(True)
         held = list(itertools.islice(elements, self.buffer))
         for element in elements:
             i = int(generator.integers(len(held)))

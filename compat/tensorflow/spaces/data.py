@@ -100,7 +100,7 @@ class Dataset(_native):
     @classmethod
     def range(cls, *args: Any, output_type: Any = "int64", name: Any = None) -> Any:
         """Return a dataset of integers, like Python's ``range``."""
-        found = super().range(*(int(n) for n in args))
+        found = super().range(*args)
         dtype = as_dtype(output_type)
         return found if dtype == np.int64 else found.map(lambda x: x.astype(dtype))
 
