@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -23,8 +24,10 @@ from ..core.extend import (
 )
 
 __all__ = [
+    "Nested",
     "arrays_of",
     "columns_of",
+    "gathered",
     "lists_stacked",
     "of_one_dtype",
     "owned",
@@ -32,6 +35,16 @@ __all__ = [
     "rows_of",
     "stacked",
 ]
+
+
+#: The number of bytes of a batch to make room for at first.
+_ROOM = 2**26
+#: Types of arrays whose values are all that they hold.
+_PLAIN = frozenset({np.ndarray, np.memmap})
+
+
+class Nested:
+    """What an element may have in the place of an array: a dataset, such as a window."""
 
 
 def arrays_of(value: Any) -> Any:
@@ -48,7 +61,7 @@ def _is_container(value: Any) -> bool:
 
 
 def _array_of(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Nested)):
         return value
     if type(value) in (float, complex, list):  # not NumPy scalars, which are subclasses
         value = as_tensor(value)
@@ -91,10 +104,12 @@ def owned(box: list[Any], shared: bool = False) -> Any:
         Whether someone else holds a container of the value.
     """
     value = box.pop()
-    if not _is_container(value):
+    if type(value) is np.ndarray or not _is_container(value):
+        if isinstance(value, Nested):
+            return value
         if not isinstance(value, np.ndarray):
             value, shared = _array_of(value), False  # another object than the container's
-        if not shared and _count(value) <= _ALONE and _is_whole(value):
+        if not shared and _count(value) <= _ALONE and (value.flags.owndata or _is_only_view(value)):
             return value
         return value.copy()
     shared = shared or _count(value) > _ALONE
@@ -110,10 +125,8 @@ def owned(box: list[Any], shared: bool = False) -> Any:
     return kind(*found) if hasattr(kind, "_fields") else tuple(found)
 
 
-def _is_whole(array: Any) -> bool:
-    """Return whether an array has memory of its own, or is the only view of another's."""
-    if array.flags.owndata:
-        return True
+def _is_only_view(array: Any) -> bool:
+    """Return whether an array is the only view of another."""
     return (
         type(array.base) is np.ndarray
         and array.base.flags.owndata
@@ -200,6 +213,81 @@ def stacked(elements: Sequence[Any]) -> Any:
     return pack_like(elements[0], found)
 
 
+def gathered(elements: Iterator[Any], size: int) -> tuple[Any, int]:
+    """Read up to ``size`` elements into one batch; return it and their number.
+
+    Each element is written into the batch before the next one is read, so that it need not be
+    copied to wait for that.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for :func:`stacked`.
+    """
+    batch, count, room = None, 0, size
+    waiting: list[Any] | None = None
+    for element in itertools.islice(elements, size):
+        if count == 0:
+            room = max(1, min(size, _ROOM // sum(x.nbytes + 1 for x in _arrays(element))))
+            batch = map_structure(partial(_room_for, room=room), element)
+        elif count == room and waiting is None:
+            room = min(size, 2 * room)
+            batch = map_structure(partial(_with_room, room=room), batch)
+        if waiting is None and not _put(batch, element, count):
+            # an error, or numbers of Python of several kinds
+            waiting = [map_structure(lambda x, i=i: x[i], batch) for i in range(count)]
+        if waiting is not None:
+            waiting.append(map_structure(_copied, element))
+        count += 1
+    if waiting is not None:
+        return stacked(waiting), count
+    if 0 < count < room:
+        batch = map_structure(lambda x: x[:count].copy(), batch)
+    return batch, count
+
+
+def _arrays(element: Any) -> list[Any]:
+    return [x for x in flatten(element) if isinstance(x, np.ndarray)] or [np.empty(0)]
+
+
+def _room_for(leaf: Any, room: int) -> Any:
+    """Return an array for copies of a leaf; None if they cannot be assigned one by one."""
+    plain = type(leaf) in _PLAIN and not leaf.dtype.hasobject
+    return np.empty((room, *leaf.shape), leaf.dtype) if plain else None
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
+
+
+def _put(batch: Any, element: Any, i: int) -> bool:
+    """Write an element into a batch; return False if it does not have the batch's structure."""
+    kind = type(element)
+    if kind in _PLAIN:
+        if type(batch) is not np.ndarray:
+            return False
+        if element.dtype != batch.dtype or element.shape != batch.shape[1:]:
+            return False
+        batch[i] = element
+        return True
+    if type(batch) is not kind or batch is None or len(element) != len(batch):
+        return False
+    if kind is dict:
+        if element.keys() != batch.keys():
+            return False
+        batch, element = batch.values(), map(element.__getitem__, batch)
+    for part, given in zip(batch, element):  # noqa: SIM110  (a generator takes twice as long)
+        if not _put(part, given, i):
+            return False
+    return True
+
+
+def _with_room(array: Any, room: int) -> Any:
+    found = np.empty((room, *array.shape[1:]), array.dtype)
+    found[: len(array)] = array
+    return found
+
+
 def columns_of(who: str, elements: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the leaves of elements that have one structure: a tuple for each place.
 
@@ -232,6 +320,17 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
     TypeError
         If the dtypes differ in another way.
     """
+    for array in column:
+        if isinstance(array, Nested):
+            raise TypeError(
+                f"{who}: an element holds a dataset, such as a window; make batches of its "
+                "elements: flat_map(lambda window: window.batch(size))"
+            )
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{who}: a masked array would lose its mask; fill it first, for example with "
+                "map(lambda x: x.filled(0))"
+            )
     first = column[0].dtype
     if all(array.dtype == first for array in column):
         return column

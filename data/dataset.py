@@ -12,6 +12,7 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 # by its public name: this package does not know which plugin provides it
 from ..random import uniform
 from . import steps
+from .arrays import Nested
 from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
@@ -21,7 +22,7 @@ from .sources import Indexed, Items, Pass, Source, Stream, length_of
 __all__ = ["Dataset"]
 
 
-class Dataset(Made, Grouped):
+class Dataset(Made, Grouped, Nested):
     """A lazy sequence of elements, computed anew in each pass over it.
 
     Create one with :meth:`from_tensor_slices` or another ``from_...`` method. Each method returns a

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import flatten, map_structure
-from .arrays import arrays_of, owned, read_only, rows_of, stacked
+from .arrays import arrays_of, gathered, owned, read_only, rows_of
 from .shuffling import Shuffle, shuffles_before
 from .sources import Indexed, Source, Step
 
@@ -139,11 +139,12 @@ class Batch(Step):
         elif isinstance(self.source, Indexed):
             yield from self._rows(self.source, None)
         else:
-            elements = self.source.elements(True)
-            while part := list(itertools.islice(elements, self.size)):
-                if len(part) < self.size and self.drop:
+            elements = self.source.elements()
+            while True:
+                batch, count = gathered(elements, self.size)
+                if not count or (count < self.size and self.drop):
                     return
-                yield stacked(part)
+                yield batch
 
     def _rows(self, source: Indexed, order: Any) -> Iterator[Any]:
         """Yield batches of rows without iterating over single rows."""

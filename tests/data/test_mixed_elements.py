@@ -152,6 +152,15 @@ def test_elements_of_different_structures_do_not_become_one(combine: str) -> Non
                 COMBINERS[combine](of(pair)).to_list()
 
 
+def test_a_dataset_in_an_element_stays_one_or_is_refused() -> None:
+    windows = Dataset.range(6).window(3).map(lambda window: window.batch(2))
+    assert [[x.tolist() for x in window] for window in windows] == [[[0, 1], [2]], [[3, 4], [5]]]
+    assert len(windows.prefetch(1).shuffle(2, seed=0).cache().to_list()) == 2
+    for combine in ("batch", "padded_batch"):
+        with pytest.raises(TypeError, match=f"{combine}: an element holds a dataset, such as"):
+            list(getattr(windows, combine)(2))
+
+
 # -- shared iterators, and steps that keep what is before them -------------------------------------
 
 

@@ -275,8 +275,22 @@ def test_a_part_of_one_element_stays_as_it_is() -> None:
     assert [part.to_list()[0].tolist() for part in parts] == [[0, 0], [1, 1], [2, 2]]
 
 
-def test_masks_and_kinds_of_arrays_outlive_the_copy() -> None:
+def test_a_masked_array_keeps_its_mask_or_is_refused() -> None:
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
     (found,) = Dataset([masked]).as_numpy_iterator()
-    assert isinstance(found, np.ma.MaskedArray)
+    assert found.tolist() == [None, 2]
     assert found is not masked
+    for combine in (lambda d: d.batch(1), lambda d: d.prefetch(1).batch(1)):
+        with pytest.raises(TypeError, match="a masked array would lose its mask; fill it first"):
+            combine(Dataset([masked])).to_list()
+
+
+def test_a_batch_of_any_size_takes_the_memory_of_its_elements() -> None:
+    data = Dataset.from_generator(lambda: (np.full(2**18, i % 256, "uint8") for i in range(600)))
+    for size in (10**12, 600, 599):
+        batches = list(data.batch(size).as_numpy_iterator())
+        assert sum(len(batch) for batch in batches) == 600
+        assert all(batch.base is None for batch in batches)
+        assert np.concatenate([batch[:, 0] for batch in batches]).tolist() == [
+            i % 256 for i in range(600)
+        ]

@@ -120,9 +120,10 @@ class Dataset(_native):
 
 
 def _stacked(tensors: Any) -> Any:
-    """Convert lists of numbers to tensors; leave arrays as they are."""
+    """Convert numbers and lists of them to tensors; leave arrays and lists of arrays."""
     if isinstance(tensors, dict):
         return {key: _stacked(part) for key, part in tensors.items()}
     if isinstance(tensors, tuple):
         return tuple(map(_stacked, tensors))
-    return tensors if hasattr(tensors, "dtype") else convert_to_tensor(tensors)
+    arrays = any(hasattr(leaf, "dtype") for leaf in flatten(tensors))
+    return tensors if arrays else convert_to_tensor(tensors)
