@@ -125,7 +125,7 @@ from .graphs.plain import (
     node_by_node,
     plain,
 )
-from .graphs.replay import replay
+from .graphs.replay import replay, run_for_meant
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
 from .module.added import (
@@ -417,6 +417,7 @@ __all__ = [
     "replay",
     "row_of",
     "ruled_weights",
+    "run_for_meant",
     "same_shape",
     "same_size",
     "saved_classes",

@@ -146,13 +146,20 @@ _meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=()
 
 def meant() -> tuple[Tensor, ...]:
     """Return the masks of the examples that effects apply to: those where every mask is true."""
-    return _meant.get()
+    return () if muted.get() else _meant.get()
 
 
 @contextmanager
 def meant_for(chosen: Tensor) -> Iterator[None]:
     """Run a block for all examples, with effects only for the chosen ones."""
-    token = _meant.set((*_meant.get(), chosen))
+    with meaning((*_meant.get(), chosen)):
+        yield
+
+
+@contextmanager
+def meaning(masks: tuple[Tensor, ...]) -> Iterator[None]:
+    """Run a block with effects for the examples where all of these masks are true."""
+    token = _meant.set(masks)
     try:
         yield
     finally:
