@@ -135,7 +135,8 @@ def cond(
 
     Only the selected function runs, and gradients of every order pass through it. Inside ``vmap``,
     where ``pred`` may differ between examples, both functions run, and each example takes its own
-    result and gradients, whatever the other function returns for it (NumPy may warn of that).
+    result and gradients, whatever the other function returns for it. A function that no example
+    selects does not run if that is known, or if there is a loop in it.
 
     Parameters
     ----------
