@@ -27,6 +27,7 @@ __all__ = [
     "Nested",
     "arrays_of",
     "columns_of",
+    "copied",
     "gathered",
     "lists_stacked",
     "of_one_dtype",
@@ -237,7 +238,7 @@ def gathered(elements: Iterator[Any], size: int) -> tuple[Any, int]:
             # an error, or numbers of Python of several kinds
             waiting = [map_structure(lambda x, i=i: x[i], batch) for i in range(count)]
         if waiting is not None:
-            waiting.append(map_structure(_copied, element))
+            waiting.append(map_structure(copied, element))
         count += 1
     if waiting is not None:
         return stacked(waiting), count
@@ -256,7 +257,8 @@ def _room_for(leaf: Any, room: int) -> Any:
     return np.empty((room, *leaf.shape), leaf.dtype) if plain else None
 
 
-def _copied(leaf: Any) -> Any:
+def copied(leaf: Any) -> Any:
+    """Return a copy of an array; a dataset unchanged."""
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 

@@ -13,6 +13,7 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 from ..random import uniform
 from . import steps
 from .arrays import Nested
+from .caching import Cache
 from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
@@ -258,7 +259,7 @@ class Dataset(Made, Grouped, Nested):
         All passes have the elements and the order of the first. If it ends early, the next one
         reads on.
         """
-        return type(self)(steps.Cache(self._source))
+        return type(self)(Cache(self._source))
 
     def prefetch(self, buffer_size: int = 2) -> Self:
         """Prepare the next elements in a thread while the current one is in use.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..core.extend import map_structure
-from .arrays import lists_stacked
+from .arrays import copied, lists_stacked
 from .sources import Columns, Held, Rows, Stream
 
 __all__ = ["Made"]
@@ -57,7 +57,7 @@ class Made:
         tensors
             The element, in tuples and dictionaries. A list is one array.
         """
-        return cls(Held([map_structure(np.array, lists_stacked("from_tensors", tensors))]))
+        return cls(Held([map_structure(copied, lists_stacked("from_tensors", tensors))]))
 
     @classmethod
     def from_generator(cls, generator: Callable[[], Iterable[Any]], *args: Any) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import queue
 import threading
@@ -11,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import flatten, map_structure
-from .arrays import arrays_of, gathered, owned, read_only, rows_of
-from .shuffling import Shuffle, shuffles_before
+from ..core.extend import flatten
+from .arrays import arrays_of, gathered, owned, rows_of
+from .shuffling import Shuffle
 from .sources import Indexed, Source, Step
 
 __all__ = [
     "Batch",
-    "Cache",
     "Chain",
     "Chosen",
     "Every",
@@ -281,78 +281,6 @@ def sharded(source: Source, shards: int, index: int) -> Source:
     return found
 
 
-class Cache(Step):
-    """Keeps elements in memory once they have been read.
-
-    A pass that ends early leaves the rest to the next one, so that all passes have the elements,
-    and the order, of the first: also those that read different parts.
-    """
-
-    one_order = True
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.length = source.length
-        self.held: list[Any] = []
-        self.whole = False  # whether all elements are in memory
-        #: What decided the order of the elements: a resumed run reads them in it again.
-        self.orders: list[list[int]] | None = None
-        self._rest: Iterator[Any] | None = None
-        self._lock = threading.RLock()
-
-    def elements(self, keep: bool = False) -> Iterator[Any]:
-        """Yield the elements, from memory as far as they were read before."""
-        if self.whole:
-            yield from self.held
-            return
-        for i in itertools.count():
-            if i >= len(self.held) and not self._read(i):
-                return
-            yield self.held[i]
-
-    def _read(self, i: int) -> bool:
-        """Read elements up to number ``i``; return whether there is one."""
-        with self._lock:
-            try:
-                while len(self.held) <= i and not self.whole:
-                    begins = self._rest is None
-                    if self._rest is None:
-                        for shuffle, order in zip(shuffles_before(self), self.orders or ()):
-                            shuffle.forced = order
-                        self._rest = self.source.elements(True)
-                        self.held = []
-                    element = next(self._rest, self)
-                    if begins:
-                        self.orders = [shuffle.order for shuffle in shuffles_before(self)]
-                    if element is self:
-                        self.whole, self._rest = True, None
-                    else:
-                        self.held.append(map_structure(read_only, element))
-            except BaseException:  # the source cannot go on after this: it starts again
-                self._rest = self.orders = None
-                raise
-            return i < len(self.held)
-
-    def state(self) -> Any:
-        """Return what decided the order of the elements; ``False`` if no pass has begun."""
-        return False if self.orders is None else self.orders
-
-    def load(self, state: Any) -> None:
-        """Restore a state that :meth:`state` returned, unless the elements are in its order."""
-        orders = None if state is False else [[int(x) for x in order] for order in state]
-        if orders != self.orders:
-            self.orders, self.held, self.whole, self._rest = orders, [], False, None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles have; one that is not whole starts again."""
-        held = self.held if self.whole else []
-        return {"source": self.source, "held": held, "whole": self.whole, "orders": self.orders}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["source"])  # type: ignore[misc]
-        self.held, self.whole, self.orders = state["held"], state["whole"], state["orders"]
-
-
 class Numbers(Source):
     """Consecutive integers from ``start``, without end."""
 
@@ -485,7 +413,9 @@ class Prefetch(Step):
             except BaseException as error:
                 put((False, error))
 
-        thread = threading.Thread(target=work, name="gradtape-prefetch", daemon=True)
+        # of the same context: a cache may decide the orders of shuffles
+        run = contextvars.copy_context().run
+        thread = threading.Thread(target=run, args=(work,), name="gradtape-prefetch", daemon=True)
         thread.start()
         try:
             while True:
