@@ -45,7 +45,7 @@ _PLAIN = frozenset({np.ndarray, np.memmap})
 
 
 class Nested:
-    """What an element may have in the place of an array: a dataset, such as a window."""
+    """What an element may have instead of an array: a dataset, such as a window."""
 
 
 def arrays_of(value: Any) -> Any:
@@ -236,7 +236,7 @@ def gathered(elements: Iterator[Any], size: int) -> tuple[Any, int]:
             batch = map_structure(partial(_with_room, room=room), batch)
         if waiting is None and not _put(batch, element, count):
             # an error, or numbers of Python of several kinds
-            waiting = [map_structure(lambda x, i=i: x[i], batch) for i in range(count)]
+            waiting = [map_structure(partial(_row_copied, i=i), batch) for i in range(count)]
         if waiting is not None:
             waiting.append(map_structure(copied, element))
         count += 1
@@ -312,7 +312,7 @@ def columns_of(who: str, elements: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
-    """Return arrays that are to be one, in its dtype.
+    """Return arrays of one dtype, to be combined.
 
     Numbers of Python may be integers in one place and floats in another. Like those of one list,
     they become floats, if that changes no value.
