@@ -149,6 +149,7 @@ class Average(_Elementwise, saved_as="layers.Average"):
     """
 
     op = "add"
+    computes_in_float32 = True
 
     def call(self, xs: Any) -> Any:
         """Return the mean."""
@@ -210,6 +211,7 @@ class Dot(_Merge, saved_as="layers.Dot"):
     """
 
     most = 2
+    computes_in_float32 = True
 
     def __init__(
         self,
