@@ -39,7 +39,7 @@ def in_policy(call: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -
     Floating inputs are cast, and variables are read in the compute dtype.
     """
     name = vars(layer).get("_gradtape_policy")
-    wide = layer.computes_in_float32
+    wide = getattr(layer, "computes_in_float32", False)  # a layer from a file may have no class
     halves = wide and name is None and _are_halves(layer, args, kwargs)
     if name is None and computing.get() is None and not halves:
         return call(layer, *args, **kwargs)

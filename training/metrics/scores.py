@@ -1,4 +1,4 @@
-"""Metrics by class and for regression: F scores, intersection over union, R²."""
+"""Metrics by class: F scores, intersection over union."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops
+from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, same_size
 
 # by its public name: training does not know which plugin provides it
 from ...nn import one_hot
@@ -21,7 +21,6 @@ __all__ = [
     "FBetaScore",
     "IoU",
     "MeanIoU",
-    "R2Score",
     "confusion_matrix",
 ]
 
@@ -323,7 +322,8 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     beta
         The weight of recall relative to precision, 1 by default.
     threshold
-        Predictions above it count as 1. By default, only the largest of each example counts as 1.
+        Predictions above it count as 1. By default, only the largest of each example counts as 1;
+        of a single class, those above 0.5.
     from_logits
         Whether predictions are logits, if there is a threshold between 0 and 1. By default they are
         what the loss takes in ``fit`` and ``evaluate``, otherwise probabilities.
@@ -381,13 +381,16 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
             for name in ("true_positives", "false_positives", "false_negatives"):
                 self.add_state(name, (y_pred.shape[-1],))
         weight = weighted(y_true, sample_weight)
-        if self.threshold is None:
+        threshold = self.threshold
+        if threshold is None and same_size(y_pred.shape[-1], 1):
+            threshold = 0.5  # the largest of one would be every prediction
+        if threshold is None:
             found = ops["equal"](y_pred, ops["max"](y_pred, axis=-1, keepdims=True))
         else:
-            if not self.takes_any((self.threshold,)):
+            if not self.takes_any((threshold,)):
                 y_pred = self.probabilities(y_pred)
                 weight = self.checked(y_pred, weight)
-            found = ops["greater"](y_pred, self.threshold)
+            found = ops["greater"](y_pred, threshold)
         found = found.astype("float32")
         y_true = y_true.astype("float32")
         self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))
@@ -440,81 +443,3 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
         from_logits: bool | None = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name or "f1_score", from_logits=from_logits)
-
-
-class R2Score(Stateful, saved_as="training.metrics.R2Score"):
-    """The share of the labels' variance that predictions explain, at most 1.
-
-    Parameters
-    ----------
-    class_aggregation
-        ``"uniform_average"``, the default, for the mean over the outputs.
-        ``"variance_weighted_average"`` for their mean weighted by the labels' variance. ``None``
-        for one score per output.
-
-    Raises
-    ------
-    ValueError
-        If ``class_aggregation`` is unknown.
-
-    Notes
-    -----
-    ``1 - sum((y_true - y_pred)**2) / sum((y_true - mean(y_true))**2)``, in float64.
-
-    Examples
-    --------
-    >>> gt.training.metrics.R2Score()([[1.0], [2.0], [3.0]], [[1.0], [2.0], [2.0]]).item()
-    0.5
-    """
-
-    _arguments = ("class_aggregation",)
-    weight: Variable
-    sums: Variable
-    squares: Variable
-    rests: Variable
-
-    def __init__(
-        self, class_aggregation: str | None = "uniform_average", name: str | None = None
-    ) -> None:
-        super().__init__(name)
-        if class_aggregation not in ("uniform_average", "variance_weighted_average", None):
-            raise ValueError(
-                "R2Score: class_aggregation must be 'uniform_average', "
-                f"'variance_weighted_average' or None, got {class_aggregation!r}"
-            )
-        self.class_aggregation = class_aggregation
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add labels and predictions, with weights of the examples."""
-        y_true, y_pred = alike("R2Score", y_true, y_pred)
-        if y_true.ndim == 1:
-            y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
-        if y_true.ndim != 2:
-            raise ValueError(
-                f"R2Score: expected shape (batch,) or (batch, outputs), got {y_pred.shape}; "
-                "reshape labels and predictions"
-            )
-        if "weight" not in vars(self):
-            for name in ("weight", "sums", "squares", "rests"):
-                self.add_state(name, (y_true.shape[-1],))
-        weight = weighted(y_true, sample_weight).astype("float64")
-        y_true, y_pred = y_true.astype("float64"), y_pred.astype("float64")
-        rest = ops["square"](y_true - y_pred)
-        added = (weight, weight * y_true, weight * y_true * y_true, weight * rest)
-        for name, values in zip(("weight", "sums", "squares", "rests"), added):
-            getattr(self, name).assign_add(ops["sum"](values, axis=0))
-
-    def result(self) -> Tensor:
-        """Return the score, 0 before any batch."""
-        if "weight" not in vars(self):
-            return as_tensor(0.0)
-        total = self.squares.value - quotient(ops["square"](self.sums.value), self.weight.value)
-        # constant labels are explained if every prediction is exact, otherwise not at all
-        met = ops["equal"](self.rests.value, 0.0).astype("float64")
-        scores = 1.0 - quotient(self.rests.value, total)
-        scores = ops["where"](ops["less_equal"](total, 0.0), met, scores)
-        if self.class_aggregation == "variance_weighted_average":
-            scores = ops["sum"](scores * quotient(total, ops["sum"](total)))
-        elif self.class_aggregation == "uniform_average":
-            scores = ops["mean"](scores)
-        return scores

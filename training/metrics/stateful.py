@@ -152,7 +152,7 @@ def weighted(values: Any, sample_weight: Any) -> Any:
         If there is not one weight for each value or for each example.
     """
     if sample_weight is None:
-        return ops["ones_like"](values.astype("float32"))
+        return ops["ones_like"](values).astype("float32")
     weight = column_dropped(as_tensor(sample_weight).astype("float32"), values.shape)
     if weight.ndim > values.ndim:
         raise ValueError(
@@ -160,4 +160,4 @@ def weighted(values: Any, sample_weight: Any) -> Any:
         )
     while weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
-    return ops["ones_like"](values.astype("float32")) * weight
+    return ops["ones_like"](values).astype("float32") * weight
