@@ -375,8 +375,8 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     def call(self, x: Any) -> Any:
         """Divide ``x``."""
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
-        squares = ops["sum"](x * x, axis=axis, keepdims=True)
-        return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+        # squares of large numbers overflow; the norm does not
+        return x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
 
 
 def _small(layer: Any, epsilon: float) -> float:

@@ -233,8 +233,7 @@ class Dot(_Merge, saved_as="layers.Dot"):
         sides = []
         for x, axis in zip(self.several(xs), self.axes):
             if self.normalize:
-                squares = ops["sum"](x * x, axis=axis, keepdims=True)
-                x = x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+                x = x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
             rest = x.ndim - 2
             x = ops["moveaxis"](x, source=axis, destination=-1)
             # (batch, rest, along): one matrix for each example
