@@ -296,13 +296,39 @@ def test_areas_of_many_different_scores_are_close(count: int) -> None:
     assert metric.result().item() == pytest.approx(sk.roc_auc_score(y, p), abs=1e-3)
 
 
-def test_counts_beyond_float32_are_exact() -> None:
-    metric = metrics.TruePositives()
-    weight = np.array([2.0**24], "float32")
-    metric.update_state([1], [0.9], sample_weight=weight)
-    for _ in range(3):
-        metric.update_state([1], [0.9])
-    assert metric.result().item() == 2**24 + 3
+@pytest.mark.parametrize("name", ["TruePositives", "ConfusionMatrix", "Sum"])
+def test_counts_beyond_float32_are_exact(name: str) -> None:
+    metric = OF_VALUES[name][0]() if name == "Sum" else OF_SCORES[name][0]()
+    ones, weight = np.ones(4), np.array([2.0**24, 1.0, 1.0, 1.0])
+    for _ in range(2):
+        metric.update_state(*(ones,) * (1 if name == "Sum" else 2), sample_weight=weight)
+    assert metric.result().numpy().sum() == 2 * (2**24 + 3)
+
+
+@pytest.mark.parametrize("name", OF_SCORES)
+def test_scores_that_are_nan_are_wrong_or_refused(name: str) -> None:
+    make, y, part, _ = OF_SCORES[name]
+    scores = SCORES["plain"].copy()
+    scores[3] = np.nan
+    metrics_of = {
+        "ConfusionMatrix": lambda: metrics.ConfusionMatrix(3, sparse_y_pred=False),
+        "MeanIoU": lambda: metrics.MeanIoU(3, sparse_y_pred=False),
+        "IoU": lambda: metrics.IoU(3, [0], sparse_y_pred=False),
+    }
+    make, p = metrics_of.get(name, make), scores if name in metrics_of else part(scores)
+    for traced in (False, True):
+        metric = make()
+        update = gt.function(metric.update_state) if traced else metric.update_state
+        if "Accuracy" in name:
+            update(y[3:4], p[3:4])
+            assert metric.result().item() == 0.0
+        elif "Crossentropy" in name:
+            update(y, p)
+            assert np.isnan(metric.result().item())
+        else:
+            with pytest.raises(ValueError, match="NaN"):
+                update(y, p)
+                metric.result()
 
 
 @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 3.0]])

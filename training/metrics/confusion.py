@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.extend import Tensor, Variable, as_tensor, ops
 from ..shapes import alike
-from .stateful import OfScores, quotient, weighted
+from .stateful import OfScores, known, quotient, weighted
 
 __all__ = [
     "FalseNegatives",
@@ -82,7 +82,9 @@ class AtThresholds(OfScores):
         anything = self.takes_any(self._gradtape_limits)
         y_true, y_pred = self.prepared(y_true, y_pred if anything else self.probabilities(y_pred))
         weight = weighted(y_pred, sample_weight)
-        if not anything:
+        if anything:
+            weight = known(y_pred, weight)
+        else:
             all_count = sample_weight is None and getattr(self, "top_k", None) is None
             weight = self.checked(y_pred, weight, all_count)
         weight = ops["reshape"](weight, shape=(-1,))
@@ -92,7 +94,7 @@ class AtThresholds(OfScores):
     def count(self, yes: Tensor, no: Tensor, scores: Tensor) -> None:
         """Add the weights of examples with label 1, of those with label 0, and their scores."""
         p = ops["expand_dims"](scores.astype("float32"), axis=-1)
-        over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float32")
+        over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float64")
         found, wrong = ops["matmul"](yes, over), ops["matmul"](no, over)
         self.true_positives.assign_add(found)
         self.false_positives.assign_add(wrong)

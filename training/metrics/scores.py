@@ -8,11 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, same_size
-
-# by its public name: training does not know which plugin provides it
-from ...nn import one_hot
 from ..shapes import alike, checked, column_dropped
-from .stateful import OfScores, Stateful, quotient, weighted
+from .stateful import OfScores, Stateful, known, quotient, weighted
 
 __all__ = [
     "BinaryIoU",
@@ -43,7 +40,7 @@ def confusion_matrix(
 
     Returns
     -------
-    A float tensor of shape ``(num_classes, num_classes)``: a row per label, a column per
+    A float64 tensor of shape ``(num_classes, num_classes)``: a row per label, a column per
     prediction.
 
     Raises
@@ -61,12 +58,12 @@ def confusion_matrix(
     y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
     y_true = checked("confusion_matrix", y_true, y_pred)
     both = [ops["reshape"](y, shape=(-1,)) for y in (y_true, y_pred)]
-    weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1, 1))
+    weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1,))
     for classes in both:
         weight = weight * _in_range(classes, num_classes)
-    rows, columns = (classes.astype("int64") for classes in both)
-    labels, found = one_hot(rows, num_classes) * weight, one_hot(columns, num_classes)
-    return ops["matmul"](ops["transpose"](labels, axes=(1, 0)), found)
+    rows, columns = (ops["clip"](x.astype("int64"), 0, num_classes - 1) for x in both)
+    counts = ops["segment_sum"](weight, rows * num_classes + columns, num=num_classes**2)
+    return ops["reshape"](counts, shape=(num_classes, num_classes))
 
 
 def _in_range(given: Tensor, count: int) -> Any:
@@ -77,7 +74,7 @@ def _in_range(given: Tensor, count: int) -> Any:
     classes = given.astype("int64")
     if getattr(classes.array, "traced", False):
         right = ops["equal"](ops["clip"](classes, 0, count - 1).astype(given.dtype), given)
-        return ops["expand_dims"](ops["where"](right, 1.0, np.nan), axis=-1).astype("float32")
+        return ops["where"](right, 1.0, np.nan)
     if classes.size:
         low, high = int(ops["min"](classes)), int(ops["max"](classes))
         if low < 0 or high >= count:
@@ -155,14 +152,17 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = ops["argmax"](y_true, axis=self.axis)
+        largest = None
         if not self.sparse_y_pred:
+            largest = ops["max"](y_pred, axis=self.axis, keepdims=False)
             y_pred = ops["argmax"](y_pred, axis=self.axis)
         if y_true.ndim == y_pred.ndim + 1:
             y_true = ops["reshape_like"](y_true, y_pred)
         weight = weighted(y_true, sample_weight)
+        weight = weight if largest is None else known(largest, weight)
         if self.ignore_class is not None:
             kept = ops["not_equal"](y_true, self.ignore_class)
-            weight = weight * kept.astype("float32")
+            weight = ops["where"](kept, weight, 0.0)
             y_true = ops["where"](kept, y_true, 0)
             y_pred = ops["where"](kept, y_pred, 0)
         self.matrix.assign_add(confusion_matrix(y_true, y_pred, self.num_classes, weight))
@@ -184,7 +184,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         if np.isnan(self.matrix.numpy()).any():
             raise ValueError(
                 f"{type(self).__name__}: labels or predictions of an update held classes that are "
-                f"not from 0 to {self.num_classes - 1}, or not whole (or sample_weight holds NaN); "
+                f"not from 0 to {self.num_classes - 1}, or not whole (or scores or weights hold NaN); "
                 "predictions with a value for each class need sparse_y_pred=False"
             )
 
@@ -298,9 +298,12 @@ class BinaryIoU(OfScores, IoU, saved_as="training.metrics.BinaryIoU"):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels and probabilities, with weights of the examples."""
         y_pred = as_tensor(y_pred)
-        if not self.takes_any((self.threshold,)):
+        sample_weight = weighted(y_pred, sample_weight)
+        if self.takes_any((self.threshold,)):
+            sample_weight = known(y_pred, sample_weight)
+        else:
             y_pred = self.probabilities(y_pred)
-            sample_weight = self.checked(y_pred, weighted(y_pred, sample_weight))
+            sample_weight = self.checked(y_pred, sample_weight)
         above = ops["greater_equal"](y_pred, self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
 
@@ -385,9 +388,12 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
         if threshold is None and same_size(y_pred.shape[-1], 1):
             threshold = 0.5  # the largest of one would be every prediction
         if threshold is None:
-            found = ops["equal"](y_pred, ops["max"](y_pred, axis=-1, keepdims=True))
+            largest = ops["max"](y_pred, axis=-1, keepdims=True)
+            found, weight = ops["equal"](y_pred, largest), known(largest, weight)
         else:
-            if not self.takes_any((threshold,)):
+            if self.takes_any((threshold,)):
+                weight = known(y_pred, weight)
+            else:
                 y_pred = self.probabilities(y_pred)
                 weight = self.checked(y_pred, weight)
             found = ops["greater"](y_pred, threshold)
