@@ -305,6 +305,11 @@ def test_counts_beyond_float32_are_exact(name: str) -> None:
     assert metric.result().numpy().sum() == 2 * (2**24 + 3)
 
 
+def measured(metric: Any, update: Any, y: Any, p: Any) -> Any:
+    update(y, p)
+    return metric.result()
+
+
 @pytest.mark.parametrize("name", OF_SCORES)
 def test_scores_that_are_nan_are_wrong_or_refused(name: str) -> None:
     make, y, part, _ = OF_SCORES[name]
@@ -327,8 +332,7 @@ def test_scores_that_are_nan_are_wrong_or_refused(name: str) -> None:
             assert np.isnan(metric.result().item())
         else:
             with pytest.raises(ValueError, match="NaN"):
-                update(y, p)
-                metric.result()
+                measured(metric, update, y, p)
 
 
 @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 3.0]])

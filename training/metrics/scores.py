@@ -184,7 +184,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         if np.isnan(self.matrix.numpy()).any():
             raise ValueError(
                 f"{type(self).__name__}: labels or predictions of an update held classes that are "
-                f"not from 0 to {self.num_classes - 1}, or not whole (or scores or weights hold NaN); "
+                f"not from 0 to {self.num_classes - 1}, or not whole (or there was NaN); "
                 "predictions with a value for each class need sparse_y_pred=False"
             )
 
