@@ -179,6 +179,25 @@ def test_ops_sum_halves_in_float32(name: str) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-3)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        L.regularizers.L1(1.0),
+        L.regularizers.L1L2(1.0, 1.0),
+        L.regularizers.OrthogonalRegularizer(1.0, "columns"),
+        L.constraints.MaxNorm(1e4),
+        L.constraints.UnitNorm(),
+        L.constraints.MinMaxNorm(1.0, 1e4),
+    ],
+)
+def test_penalties_and_norms_of_half_weights_are_computed_in_float32(rule: Any) -> None:
+    w = gt.constant(np.full((4096, 2), 3e3, "float16"))
+    got, want = rule(w), rule(w.astype("float32"))
+    np.testing.assert_allclose(wide(got), wide(want), rtol=2e-3)
+    kind = np.float32 if isinstance(rule, L.regularizers.Regularizer) else np.float16
+    assert got.dtype == kind
+
+
 @pytest.mark.parametrize("name", gt.training.losses.FUNCTION_NAMES)
 def test_losses_of_halves_are_computed_in_float32(name: str) -> None:
     loss = gt.training.losses.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -325,6 +326,16 @@ def test_counts_beyond_float32_are_exact(name: str) -> None:
     for _ in range(2):
         metric.update_state(*(ones,) * (1 if name == "Sum" else 2), sample_weight=weight)
     assert metric.result().numpy().sum() == 2 * (2**24 + 3)
+
+
+def test_thresholds_that_do_not_separate_scores_are_reported() -> None:
+    y, p = [0, 1, 0, 1], [0.991, 0.992, 0.996, 0.999]
+    with pytest.warns(UserWarning, match="200 thresholds do not separate"):
+        metrics.AUC(num_thresholds=200)(y, p)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metrics.AUC()(y, p).item() == 0.75
+        assert metrics.AUC(num_thresholds=7)(YES, SCORES["plain"][:, 1]).item() > 0
 
 
 def measured(metric: Any, update: Any, y: Any, p: Any) -> Any:

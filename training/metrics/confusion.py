@@ -191,7 +191,8 @@ class _Share(AtThresholds):
         if self.top_k is not None:
             # ranks from the largest prediction on; equal ones keep their order
             places = ops["argsort"](ops["argsort"](-y_pred, axis=-1), axis=-1)
-            y_pred = ops["where"](ops["less"](places, self.top_k), y_pred, -np.inf)
+            among = ops["logical_or"](ops["less"](places, self.top_k), y_pred != y_pred)
+            y_pred = ops["where"](among, y_pred, -np.inf)  # NaN stays, to be refused
         if self.class_id is not None:
             y_true, y_pred = y_true[..., self.class_id], y_pred[..., self.class_id]
         return y_true, y_pred

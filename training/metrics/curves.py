@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, ops
+from ...core.extend import Tensor, Variable, active_graph, ops, warn_user
 from .confusion import AtThresholds
 from .stateful import Stateful, quotient
 
@@ -21,6 +21,8 @@ __all__ = [
 
 #: The largest number of thresholds: a file that names a metric must not take all the memory.
 _MOST = 2**16
+#: From this share of undecided pairs on, thresholds that were asked for are reported.
+_OPEN = 0.25
 #: How many different scores are kept apart.
 _KEPT = 1024
 
@@ -175,10 +177,24 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         """Return the area; NaN if it is not defined."""
         self.check_state()
         tp, fp, tn, fn = self.counts()
+        if self.num_thresholds is not None and active_graph.get() is None:
+            self._warn_of_ties(np.diff(tp.numpy()), np.diff(fp.numpy()))
         defined = ops["greater"](tp[0] + fn[0], 0)
         if self.curve == "ROC":
             defined = ops["logical_and"](defined, ops["greater"](fp[0] + tn[0], 0))
         return ops["where"](defined, self._area(), np.nan)
+
+    def _warn_of_ties(self, yes: Any, no: Any) -> None:
+        """Warn if so many pairs of the two labels lie between thresholds that the area is open."""
+        pairs = float(yes.sum() * no.sum())
+        share = float(yes @ no) / pairs if pairs > 0 else 0.0
+        if share > _OPEN:
+            warn_user(
+                f"{type(self).__name__}: {self.num_thresholds} thresholds do not separate the "
+                f"predictions; the area may be off by {share / 2:.2g}. Leave num_thresholds out: "
+                "then every score is a threshold",
+                UserWarning,
+            )
 
     def _area(self) -> Tensor:
         rates = self.rates()
