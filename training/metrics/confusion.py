@@ -89,9 +89,9 @@ class AtThresholds(OfScores):
             weight = self.checked(y_pred, weight, all_count)
         weight = ops["reshape"](weight, shape=(-1,))
         labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
-        self.count(labels * weight, (1.0 - labels) * weight, ops["reshape"](y_pred, shape=(-1,)))
+        self._count(labels * weight, (1.0 - labels) * weight, ops["reshape"](y_pred, shape=(-1,)))
 
-    def count(self, yes: Tensor, no: Tensor, scores: Tensor) -> None:
+    def _count(self, yes: Tensor, no: Tensor, scores: Tensor) -> None:
         """Add the weights of examples with label 1, of those with label 0, and their scores."""
         p = ops["expand_dims"](scores.astype("float32"), axis=-1)
         over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float64")

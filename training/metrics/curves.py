@@ -63,10 +63,10 @@ class _Curve(AtThresholds):
         """Return predictions as probabilities; in float64, as logits of 20 and 30 differ there."""
         return super().probabilities(y_pred.astype("float64"))
 
-    def count(self, yes: Tensor, no: Tensor, scores: Tensor) -> None:
+    def _count(self, yes: Tensor, no: Tensor, scores: Tensor) -> None:
         """Add the weights of examples with label 1, of those with label 0, and their scores."""
         if self.num_thresholds is not None:
-            super().count(yes, no, scores)
+            super()._count(yes, no, scores)
             return
         states = (self.scores, self.positives, self.negatives)
         both = [
@@ -76,7 +76,7 @@ class _Curve(AtThresholds):
         for state, x in zip(states, _joined(*both)):
             state.assign(x)
 
-    def counts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _counts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return true and false positives, and true and false negatives, at each threshold."""
         if self.num_thresholds is not None:
             tp, fp = self.true_positives.value, self.false_positives.value
@@ -89,7 +89,7 @@ class _Curve(AtThresholds):
 
     def rates(self) -> dict[str, Tensor]:
         """Return precision, recall, specificity and false-positive rate at each threshold."""
-        tp, fp, tn, fn = self.counts()
+        tp, fp, tn, fn = self._counts()
         return {
             "precision": quotient(tp, tp + fp),
             "recall": quotient(tp, tp + fn),
@@ -176,7 +176,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
     def result(self) -> Tensor:
         """Return the area; NaN if it is not defined."""
         self.check_state()
-        tp, fp, tn, fn = self.counts()
+        tp, fp, tn, fn = self._counts()
         if self.num_thresholds is not None and active_graph.get() is None:
             self._warn_of_ties(np.diff(tp.numpy()), np.diff(fp.numpy()))
         defined = ops["greater"](tp[0] + fn[0], 0)
@@ -210,7 +210,7 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
         return ops["sum"]((x[:-1] - x[1:]) * heights)
 
     def _interpolated(self) -> Tensor:
-        tp, fp, _, fn = self.counts()
+        tp, fp, _, fn = self._counts()
         hits = tp[:-1] - tp[1:]
         both = tp + fp
         slope = quotient(hits, ops["maximum"](both[:-1] - both[1:], 0.0))
