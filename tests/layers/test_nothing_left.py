@@ -139,3 +139,9 @@ def test_vectors_of_large_numbers_are_normalised() -> None:
     x = np.array([[3e25, 4e25]], "float32")
     np.testing.assert_allclose(L.UnitNormalization()(x).numpy(), [[0.6, 0.8]], rtol=1e-6)
     assert L.Dot(1, normalize=True)([x, x]).item() == pytest.approx(1.0, rel=1e-6)
+
+
+def test_vectors_of_integers_are_normalised() -> None:
+    x = np.array([[3, 4]])
+    np.testing.assert_allclose(L.UnitNormalization()(x).numpy(), [[0.6, 0.8]], rtol=1e-6)
+    assert L.Dot(1, normalize=True)([x, x]).item() == pytest.approx(1.0, rel=1e-6)
