@@ -60,7 +60,7 @@ def in_policy(call: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -
 
 def _are_halves(layer: Any, args: Any, kwargs: Any) -> bool:
     """Return whether a layer without a policy would compute in ``float16``."""
-    if type(args[0]) is Tensor and args[0].array.dtype.itemsize != 2:  # the common case, quickly
+    if type(args[0]) is Tensor and args[0].dtype.itemsize != 2:  # the common case, quickly
         return False
     given = [x.dtype for x in flatten((args, kwargs)) if type(x) is Tensor and x.dtype.kind == "f"]
     halves = bool(given) and all(dtype.itemsize < 4 for dtype in given)
