@@ -147,6 +147,7 @@ from .module.added import (
     mask_of,
     passing,
     penalties,
+    penalty,
     ruled_weights,
 )
 from .module.calls import call_replaced
@@ -403,6 +404,7 @@ __all__ = [
     "passing",
     "paths",
     "penalties",
+    "penalty",
     "plain",
     "public",
     "put_away",
