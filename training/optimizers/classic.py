@@ -292,7 +292,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
 
         v = rho * v + (1 - rho) * g * g
         a = rho * a + (1 - rho) * g                       (if centered, otherwise a = 0)
-        u = momentum * u + r * g / sqrt(v - a * a + epsilon)
+        u = momentum * u + r * g / sqrt(max(v - a * a, 0) + epsilon)
         w = w - u
 
     For a complex ``g``, ``g * g`` means ``abs(g)**2``.
@@ -345,7 +345,8 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         if self.centered:
             average = state[1] * self.rho + gradient * (1.0 - self.rho)
             new.append(average)
-            spread = spread - square(average)
+            # a mean of squares is no less than the square of the mean, except for rounding
+            spread = F.maximum(spread - square(average), 0.0)
         change = gradient / F.sqrt(spread + self.epsilon) * rate
         if self.momentum:
             change = state[-1] * self.momentum + change
