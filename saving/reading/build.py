@@ -174,7 +174,7 @@ def _check_optimizer(
 ) -> None:
     counts = optimizer.step_counts
     if type(counts) not in (list, tuple) or not all(isinstance(x, Variable) for x in counts):
-        raise DamagedFile(f"{where}: step_counts is no list of variables")
+        raise DamagedFile(f"{where}: step_counts is not a list of variables")
     for counter in {optimizer.iterations, *counts}:
         check_steps(to_numpy(counter.array), where)
     if "trained" in record:
