@@ -1,4 +1,4 @@
-"""Every optimizer, on variables that take part in different steps.
+"""Every optimizer, on variables that take part in different steps, and on constant gradients.
 
 What happens to a variable depends on its own steps alone, as if it had an optimizer of its own.
 """
@@ -308,3 +308,20 @@ def test_late_variables_are_as_pytorchs(kind: Any, settings: Any, name: str, the
         optimizer.step()
     for mine, other in zip(root.held, held, strict=True):
         np.testing.assert_allclose(mine.numpy(), other.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+@each_case
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.filterwarnings("ignore:.*is float16")
+def test_constant_gradients_keep_weights_finite(kind: Any, settings: Any, dtype: str) -> None:
+    """Neither rounding, nor zeros without an epsilon, nor one that is 0 in float16 give NaN."""
+    arguments = inspect.signature(kind).parameters
+    for epsilon in (None, 0.0, 1e-8):
+        if epsilon is not None and "epsilon" not in arguments:
+            continue
+        optimizer = kind(0.01, **settings, **({} if epsilon is None else {"epsilon": epsilon}))
+        gradient = np.array([0.0, 1e-30, 1e-20, 1e-6, 1.1951073, -0.3, 100.0], dtype)
+        w = gt.Variable(np.ones_like(gradient))
+        for _ in range(60):
+            optimizer.apply_gradients([(gt.constant(gradient), w)])
+        assert np.isfinite(w.numpy()).all()
