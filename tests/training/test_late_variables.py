@@ -277,6 +277,36 @@ def test_fit_after_unfreezing_starts_the_layer_anew(compile: bool, options: Any)
         np.testing.assert_allclose(one.numpy(), two.numpy(), rtol=2e-4, atol=1e-6)
 
 
+class Branches(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = gt.layers.Dense(1), gt.layers.Dense(1)
+
+    def __call__(self, x: Any) -> Any:
+        return {"one": self.one(x), "two": self.two(x)}
+
+
+@pytest.mark.parametrize("compile", [False, True])
+def test_an_output_without_a_loss_keeps_its_weights(compile: bool) -> None:
+    x, y = np.ones((4, 3), "float32"), np.ones((4, 1), "float32")
+    model, optimizer = Branches(), Adam(0.1, use_ema=True)
+    model(x)
+    before = [v.numpy() for v in model.two.variables]
+    for loss, counts in (({"one": "mse", "two": None}, [3, 3, 0, 0]), ("mse", [6, 6, 3, 3])):
+        training.fit(
+            model,
+            (x, {"one": y, "two": y}),
+            loss=loss,
+            optimizer=optimizer,
+            epochs=3,
+            compile=compile,
+            verbose=0,
+        )
+        assert [counter.item() for counter in optimizer.step_counts] == counts
+        same = [np.array_equal(a, v.numpy()) for a, v in zip(before, model.two.variables)]
+        assert all(same) is (counts[-1] == 0)
+
+
 #: PyTorch's optimizers with the same formula, by their settings here and there.
 TORCH: list[tuple[Any, dict[str, Any], str, dict[str, Any]]] = [
     (SGD, {"momentum": 0.9}, "SGD", {"momentum": 0.9}),
