@@ -307,6 +307,26 @@ def test_an_output_without_a_loss_keeps_its_weights(compile: bool) -> None:
         assert all(same) is (counts[-1] == 0)
 
 
+@pytest.mark.parametrize("compile", [False, True])
+def test_a_callback_may_train_other_variables(compile: bool) -> None:
+    x, y = np.ones((4, 3), "float32"), np.ones((4, 1), "float32")
+    model, extra = gt.layers.Dense(1, kernel_initializer="ones"), gt.Variable(1.0)
+    optimizer, alone = Adam(0.1), Adam(0.1)
+
+    class Beside(training.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if epoch % 2:
+                optimizer.apply_gradients([(gt.constant(1.0), extra)])
+
+    fit = {"loss": "mse", "epochs": 6, "compile": compile, "verbose": 0}
+    training.fit(model, (x, y), optimizer=optimizer, callbacks=[Beside()], **fit)
+    assert [counter.item() for counter in optimizer.step_counts] == [6, 6, 3]
+    np.testing.assert_allclose(extra.item(), 0.7, rtol=1e-5)
+    twin = gt.layers.Dense(1, kernel_initializer="ones")
+    training.fit(twin, (x, y), optimizer=alone, **fit)
+    np.testing.assert_allclose(model.kernel.numpy(), twin.kernel.numpy(), rtol=1e-6)
+
+
 #: PyTorch's optimizers with the same formula, by their settings here and there.
 TORCH: list[tuple[Any, dict[str, Any], str, dict[str, Any]]] = [
     (SGD, {"momentum": 0.9}, "SGD", {"momentum": 0.9}),
