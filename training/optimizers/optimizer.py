@@ -23,10 +23,8 @@ from ...core.extend import (
     complete_docstring,
     exclusive,
     hinted,
-    numpy_dtype,
     scope_of,
     stage,
-    to_numpy,
     warn_user,
 )
 from ...layers import Layer, unknown_argument
@@ -269,21 +267,14 @@ class Optimizer(Decaying):
         for group in sums:
             for held in group.variables:
                 held.set_array(backend_of(held.array).xp.zeros_like(held.array))
-        if self.ema_overwrite_frequency is not None:
-            self._overwrite(due, updates, self.ema_overwrite_frequency)
+        frequency = self.ema_overwrite_frequency
+        for group in due if frequency is not None else ():
+            if updates[group.counter] % frequency == 0:
+                group.take_last_slot()
         for counter, n in zip(counters, taken, strict=True):
             if counter is not self.iterations:
                 self._write(counter, n + 1)
         self._write(self.iterations, done + 1)
-
-    def _overwrite(self, groups: list[Group], updates: list[Any], frequency: int) -> None:
-        """Assign the averages to the variables after so many updates."""
-        for group in groups:
-            if updates[group.counter] % frequency == 0:
-                count = len(group.members)
-                pairs = zip(group.variables[:count], group.variables[-count:], strict=True)
-                for variable, mean in pairs:
-                    variable.set_array(mean.array)
 
     def _clipped(self, gradients: list[Any], groups: list[Group]) -> list[Any]:
         """Return the gradients, with those of these groups clipped."""
@@ -402,23 +393,6 @@ class Optimizer(Decaying):
             raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
         chosen = list(variables() if callable(variables) else variables)
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
-
-    def _read(self, variable: Variable) -> Any:
-        """Return the value of a scalar variable as a number."""
-        array = variable.array
-        known, number = self._gradtape_read.get(variable.id, (None, None))
-        if known is not array:
-            number = to_numpy(array).item()
-            self._gradtape_read[variable.id] = array, number
-        return number
-
-    def _write(self, counter: Variable, number: int) -> None:
-        """Set a counter."""
-        old = counter.array
-        owner = backend_of(old)
-        array = owner.asarray(number, numpy_dtype(old.dtype), owner.device(old))
-        counter.set_array(array)
-        self._gradtape_read[counter.id] = array, number
 
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate

@@ -267,6 +267,12 @@ class Group:
         set_arrays(self.variables[column], parts)
         self.flat[k], self.parts[column] = flat, parts
 
+    def take_last_slot(self) -> None:
+        """Assign the last slot to the variables."""
+        count = len(self.members)
+        for variable, held in zip(self.variables[:count], self.variables[-count:], strict=True):
+            variable.set_array(held.array)
+
     def end(self) -> None:
         """Put back the parts that were taken away, and drop the gradients."""
         for k in self._away[:]:

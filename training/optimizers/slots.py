@@ -13,9 +13,11 @@ from ...core.extend import (
     Module,
     Variable,
     active_graph,
+    backend_of,
     init_scope,
     is_noted,
     note_answer,
+    numpy_dtype,
     to_numpy,
 )
 
@@ -37,6 +39,7 @@ class Slots(Module):
     #: the same steps. Empty if that is ``iterations``, the number of all steps, for all of them.
     step_counts: Sequence[Variable] = ()
     iterations: Variable
+    _gradtape_read: dict[int, tuple[Any, Any]]
     #: Replaced when variables no longer share a counter: what was traced before is outdated then.
     _gradtape_cohorts: Any = None
 
@@ -82,6 +85,23 @@ class Slots(Module):
     def counter(self, place: int) -> Variable:
         """Return the variable that counts the steps of the trained variable at a place."""
         return self.step_counts[place] if place < len(self.step_counts) else self.iterations
+
+    def _read(self, variable: Variable) -> Any:
+        """Return the value of a scalar variable as a number."""
+        array = variable.array
+        known, number = self._gradtape_read.get(variable.id, (None, None))
+        if known is not array:
+            number = to_numpy(array).item()
+            self._gradtape_read[variable.id] = array, number
+        return number
+
+    def _write(self, counter: Variable, number: int) -> None:
+        """Set a counter."""
+        old = counter.array
+        owner = backend_of(old)
+        array = owner.asarray(number, numpy_dtype(old.dtype), owner.device(old))
+        counter.set_array(array)
+        self._gradtape_read[counter.id] = array, number
 
     def _known(self) -> int:
         """Return the number of variables that have state, or counters, or were trained."""
