@@ -194,17 +194,17 @@ def calling_in(training: Any) -> Iterator[Mode]:
         training_mode.reset(token)
 
 
-# While a function is traced: the variables and modules whose ``trainable`` was read, by id, with
-# the value. The trace is valid while these values stay the same.
-_asked: ContextVar[dict[int, tuple[Any, bool]] | None] = ContextVar(
-    "gradtape_trainable", default=None
+# While a function is traced: the objects that were asked for an attribute, with its name and value.
+# The trace is valid while these values stay the same.
+_asked: ContextVar[dict[tuple[int, str], tuple[Any, str, Any]] | None] = ContextVar(
+    "gradtape_asked", default=None
 )
 
 
 @contextmanager
-def noting_trainable() -> Iterator[dict[int, tuple[Any, bool]]]:
-    """Collect the objects whose ``trainable`` is read in a block, by id, with the value."""
-    asked: dict[int, tuple[Any, bool]] = {}
+def noting_answers() -> Iterator[dict[tuple[int, str], tuple[Any, str, Any]]]:
+    """Collect the attributes that traced code reads in a block: object, name and value."""
+    asked: dict[tuple[int, str], tuple[Any, str, Any]] = {}
     token = _asked.set(asked)
     try:
         yield asked
@@ -216,8 +216,20 @@ def told_trainable(x: Any, answer: bool) -> bool:
     """Return ``answer``, the value of ``x.trainable``, and note it for the trace."""
     asked = _asked.get()
     if asked is not None:
-        asked.setdefault(id(x), (x, answer))
+        asked.setdefault((id(x), "trainable"), (x, "trainable", answer))
     return answer
+
+
+def note_answer(x: Any, name: str) -> None:
+    """Note the value of an attribute for the trace, which is valid while it stays the same."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.setdefault((id(x), name), (x, name, getattr(x, name)))
+
+
+def is_noted(x: Any, name: str) -> bool:
+    """Return whether the trace has noted a value of an attribute."""
+    return (id(x), name) in (_asked.get() or ())
 
 
 #: The backward passes on tensors, and the graphs run op by op, around the running code: messages
