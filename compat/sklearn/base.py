@@ -144,7 +144,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         }
 
     def _check_same_model(self, settings: dict[str, Any]) -> None:
-        """Raise if training goes on with a model that other parameters would not make."""
+        """Raise if training continues with a model that other parameters would not make."""
         for name in ("model", "units"):
             before = self._trained_with[name]
             if not _same(settings[name], before):

@@ -37,8 +37,8 @@ from .concrete import ConcreteFunction, output_of
 from .fitting import as_declared, clash, fit, held
 from .parameters import signatures_of, static_key
 from .pickled import found_by_name, pickled_as_code
-from .recursion import without_end
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
+from .tracing import checked_trace
 
 __all__ = ["STORE", "Function", "function"]
 
@@ -404,7 +404,7 @@ class Function(Generic[P, R]):
                     leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
-            with without_end(self.name):
+            with checked_trace(self.name, not self._traces.by_key):
                 returned = self.run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.matters:
