@@ -83,14 +83,20 @@ def _is_strong(value: Any) -> bool:
     return isinstance(value, np.generic) or getattr(value, "strong", False)
 
 
+_WIDE = (np.dtype(np.int32), np.dtype(np.int64))
+
+
 def _is_narrow(*numbers: Any) -> bool:
-    """Return whether NumPy computes in an integer dtype that wraps, unlike sizes: not in int64."""
-    if not any(isinstance(x, np.integer) and x.dtype != np.int64 for x in numbers):
+    """Return whether NumPy computes in an integer dtype that wraps, unlike sizes.
+
+    ``int32`` counts as ``int64``: it holds every usual size, and shapes stay comparable.
+    """
+    if not any(isinstance(x, np.integer) and x.dtype not in _WIDE for x in numbers):
         return False
     if any(isinstance(x, (float, Number)) for x in numbers):
         return False
     kinds = [x.dtype if isinstance(x, np.generic) else _weight(x) for x in numbers]
-    return np.result_type(*kinds) != np.int64
+    return np.result_type(*kinds) not in _WIDE
 
 
 def _weight(value: Any) -> Any:
@@ -314,6 +320,7 @@ _METHODS = {
     "lshift": "<<",
     "rshift": ">>",
 }
+_OPERATORS = {kind: getattr(operator, f"__{name}__") for name, kind in _METHODS.items()}
 _OF_FLOATS = frozenset(("+", "-", "*", "//", "%", "**", "/"))
 
 
@@ -323,10 +330,9 @@ def _computed(kind: str, a: Any, b: Any) -> Any:
     if x is None or y is None:
         return NotImplemented
     if kind != "/" and _is_narrow(a, b):
-        from ..operators import BINARY  # it needs sizes itself
-
-        name = next(name for name, each in _METHODS.items() if each == kind)
-        return ops[BINARY[name]](a, b)
+        as_tensor = public("as_tensor")
+        given = [as_tensor(x) if isinstance(x, np.integer) else x for x in (a, b)]
+        return _OPERATORS[kind](*given)
     if not any(type(number) is float or isinstance(number, Number) for number in (x, y)):
         result = _OF_SIZES[kind](x, y)
     elif kind in _OF_FLOATS:
