@@ -37,6 +37,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
     model_: Any
     history_: dict[str, list[float]]
     n_epochs_: int
+    _optimizer: training.Optimizer
+    _trained_with: dict[str, Any]
 
     def __init__(
         self,
