@@ -63,7 +63,7 @@ def _who_calls_whom(names: list[str]) -> str:
 
 def _calls(traceback: TracebackType | None) -> list[str]:
     """Return the names of the functions that call each other, in order."""
-    owners = [
+    owners: list[Any] = [
         frame.f_locals.get("self")
         for frame, _ in walk_tb(traceback)
         if frame.f_code.co_name == "__call__"
