@@ -67,7 +67,64 @@ class Functions:
         if axis == ():
             return x
         axes = None if axis is None else onnx.const(np.atleast_1d(np.asarray(axis, np.int64)))
-        return self.of(node(x.var, axes, keepdims=int(keepdims)))
+        found = self.of(node(x.var, axes, keepdims=int(keepdims)))
+        if x.dtype.kind != "f":
+            return found
+        return self.where(self._lost(x, axes, keepdims), np.nan, found)
+
+    def _lost(self, x: Array, axes: Any, keepdims: bool) -> Array:
+        """Return where NaN are, which runtimes leave out of extremes."""
+        missing = self.astype(self.isnan(x), np.float32)
+        return self.of(onnx.reduce_max(missing.var, axes, keepdims=int(keepdims))) > 0
+
+    def argmax(self, x: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        return self._position(x, ndx.argmax, axis, keepdims)
+
+    def argmin(self, x: Array, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        return self._position(x, ndx.argmin, axis, keepdims)
+
+    def _position(self, x: Array, function: Any, axis: int | None, keepdims: bool) -> Array:
+        """Return the position of an extreme: that of the first NaN if there is one, as in NumPy."""
+        found = Array(self, function(x.inner, axis=axis, keepdims=keepdims))
+        if x.dtype.kind != "f" or not _never_empty(x):
+            return found
+        missing = self.astype(self.isnan(x), np.float32)
+        axes = None if axis is None else onnx.const(np.asarray([axis], np.int64))
+        first = Array(self, ndx.argmax(missing.inner, axis=axis, keepdims=keepdims))
+        return self.where(self._lost(x, axes, keepdims), first, found)
+
+    def searchsorted(self, x: Array, values: Array, *, side: str = "left") -> Array:
+        """Count the elements before each value; NaN is after all numbers."""
+        x, values = self._alike(x[:, None], values[None, :])
+        before = self._in_order(x, values) if side == "left" else ~self._in_order(values, x)
+        return self.sum(self.astype(before, np.int64), axis=0)
+
+    def _in_order(self, x: Array, y: Array) -> Array:
+        return (x < y) | (~self.isnan(x) & self.isnan(y)) if x.dtype.kind == "f" else x < y
+
+    def fmod(self, x: Any, y: Any) -> Array:
+        x, y = self._alike(x, y)
+        return self.of(onnx.mod(x.var, y.var, fmod=1))
+
+    def floor_divide(self, x: Any, y: Any) -> Array:
+        """Return NumPy's quotient: it is not the rounded ``x / y``, which may be rounded up."""
+        x, y = self._alike(x, y)
+        if x.dtype.kind != "f":
+            return Array(self, ndx.floor_divide(x.inner, y.inner))
+        rest = self.fmod(x, y)
+        exact = (x - rest) / y
+        turned = (rest != 0) & ((rest < 0) != (y < 0))
+        exact = self.where(turned, exact - 1, exact)
+        below = self.floor(exact)
+        found = self.where(exact - below > 0.5, below + 1, below)
+        found = self.where(exact == 0, self.copysign(self.zeros_like(x), x / y), found)
+        return self.where(y == 0, x / y, found)
+
+    def logaddexp(self, x: Any, y: Any) -> Array:
+        dtype = np.result_type(self.result_type(x, y), np.float16)
+        x, y = (self.asarray(v, dtype=dtype) for v in (x, y))
+        apart = self.where(x == y, self.zeros_like(x), x - y)
+        return self.maximum(x, y) + self.log1p(self.exp(-self.abs(apart)))
 
     @property
     def linalg(self) -> _Linalg:

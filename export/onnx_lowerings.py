@@ -20,6 +20,8 @@ LOWERINGS: dict[str, Callable[..., Any]] = {}
 
 # dtypes for which onnxruntime has kernels
 _SINGLE = frozenset({"float16", "float32"})
+#: ``gelu`` and its slope are those of infinity from here on, and products do not overflow.
+_FAR = 30.0
 
 
 def _lowers(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -74,11 +76,13 @@ def _det(xp: Namespace, x: Array) -> Array:
 def _gelu(xp: Namespace, x: Array, *, approximate: bool) -> Any:
     if approximate:
         return NotImplemented
+    x = xp.where(x < -_FAR, -_FAR, x)
     return 0.5 * x * _erfc(xp, x * -(0.5**0.5))
 
 
 @_lowers("gelu_slope")
 def _gelu_slope(xp: Namespace, x: Array, *, approximate: bool = False) -> Any:
+    x = xp.where(x < -_FAR, -_FAR, xp.where(x > _FAR, _FAR, x))
     if not approximate:
         share = 0.5 * _erfc(xp, x * -(0.5**0.5))
         return share + x * xp.exp(x * x * -0.5) * 0.3989422804014327  # 1 / sqrt(2 pi)
@@ -138,14 +142,35 @@ def channels_last(xp: Namespace, var: Any) -> Array:
     return xp.permute_dims(found, (0, *range(2, found.ndim), 1))
 
 
-def _pads(padding: Any) -> dict[str, Any]:
-    """Return ONNX's attributes for padding; as in the op, an odd zero goes to the end."""
+def _pads(x: Array, window: Any, strides: Any, padding: Any, dilations: Any) -> Any:
+    """Return ONNX's attributes for padding; as in the op, an odd zero goes to the end.
+
+    It returns NotImplemented for what runtimes refuse or compute differently: a window that the
+    image does not hold, and ``auto_pad`` with dilations or with windows smaller than strides.
+    """
+    sizes, spans = x.shape[1:-1], [(k - 1) * d + 1 for k, d in zip(window, dilations, strict=True)]
     if padding == "same":
-        return {"auto_pad": "SAME_UPPER"}
+        places = list(zip(sizes, spans, strides, strict=True))
+        if not all(type(n) is int or 1 in (span, stride) for n, span, stride in places):
+            usual = all(k >= stride for k, stride in zip(window, strides, strict=True))
+            plain = all(d == 1 for d in dilations)
+            return {"auto_pad": "SAME_UPPER"} if usual and plain else NotImplemented
+        padding = [_around(*place) for place in places]
     if padding == "valid":
-        return {"auto_pad": "VALID"}
+        padding = [(0, 0)] * len(sizes)
+    for n, span, around in zip(sizes, spans, padding, strict=True):
+        if type(n) is int and n + sum(around) < span:
+            return NotImplemented
     before, after = zip(*padding, strict=True)
     return {"pads": (*before, *after)}
+
+
+def _around(n: Any, span: int, stride: int) -> tuple[int, int]:
+    """Return the zeros before and after an axis for ``"same"``."""
+    # with one of them 1, the size does not matter
+    fixed = 1 in (span, stride)
+    total = span - 1 if fixed else max((-(-n // stride) - 1) * stride + span - n, 0)
+    return total // 2, total - total // 2
 
 
 @_lowers("conv")
@@ -163,6 +188,9 @@ def _conv(
     if dtype.name not in _SINGLE:
         return NotImplemented
     spatial = w.ndim - 2
+    pads = _pads(x, w.shape[:-2], strides, padding, dilations)
+    if pads is NotImplemented:
+        return pads
     filters = xp.permute_dims(w, (spatial + 1, spatial, *range(spatial)))
     found = onnx.conv(
         channels_second(xp, xp.astype(x, dtype)),
@@ -171,7 +199,7 @@ def _conv(
         group=groups,
         kernel_shape=w.shape[:-2],
         strides=strides,
-        **_pads(padding),
+        **pads,
     )
     return channels_last(xp, found)
 
@@ -187,9 +215,12 @@ def _pool(
 ) -> Any:
     if x.dtype.name not in _SINGLE:
         return NotImplemented
-    found = node(
-        channels_second(xp, x), kernel_shape=window, strides=strides, **_pads(padding), **settings
-    )
+    pads = _pads(x, window, strides, padding, [1] * len(window))
+    if pads is NotImplemented or any(
+        n >= k for n, k in zip(pads.get("pads", ()), (*window, *window), strict=False)
+    ):
+        return NotImplemented  # runtimes refuse a window that sees no element
+    found = node(channels_second(xp, x), kernel_shape=window, strides=strides, **pads, **settings)
     return channels_last(xp, found[0] if isinstance(found, tuple) else found)
 
 

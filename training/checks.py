@@ -30,6 +30,7 @@ __all__ = [
     "check_labels",
     "check_restored",
     "check_used",
+    "sum_to_one",
     "warn_of_padding",
     "warn_of_shuffled",
     "warn_of_sorted",
@@ -313,7 +314,7 @@ class FirstLook(Recorder):
         values = to_numpy(predicted.array)
         if kind.from_logits:
             made = self._origin(predicted)
-            if made in _SQUASHING or (kind.classes != "binary" and _sum_to_one(values, kind.axis)):
+            if made in _SQUASHING or (kind.classes != "binary" and sum_to_one(values, kind.axis)):
                 raise ValueError(
                     f"{self.method}: the model returns probabilities"
                     f"{f' (it ends in {made})' if made in _SQUASHING else ''}, but "
@@ -358,7 +359,7 @@ class FirstLook(Recorder):
         return name
 
 
-def _sum_to_one(values: Any, axis: int) -> bool:
+def sum_to_one(values: Any, axis: int) -> bool:
     """Return whether values are not negative and sum to 1 along an axis."""
     if not values.ndim or (values < 0).any():
         return False

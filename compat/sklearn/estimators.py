@@ -2,175 +2,32 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from ... import training
 from ...core.extend import Module
-from ...layers import Dense, Sequential
-from ...plugins.ops.random.functions import shared
-from ...training.losses.kinds import kind_of
+from ...training.checks import sum_to_one
+from ...training.losses.kinds import Kind, kind_of
+from .base import Estimator
 from .needed import (
-    BaseEstimator,
     ClassifierMixin,
     RegressorMixin,
     _check_partial_fit_first_call,
-    _check_sample_weight,
     check_classification_targets,
-    check_is_fitted,
-    check_random_state,
-    compute_sample_weight,
-    train_test_split,
-    validate_data,
+    compute_class_weight,
 )
 
 __all__ = ["Classifier", "Regressor"]
 
-#: The batch size of predictions.
-_PART = 256
+#: So many examples show whether a model returns probabilities.
+_SEEN = 256
 
 
-class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """Base class of both: creates a model, trains it on checked arrays, and predicts."""
-
-    # scikit-learn treats an estimator with these attributes as trained
-    model_: Any
-    history_: dict[str, list[float]]
-    n_epochs_: int
-
-    def __init__(
-        self,
-        model: Module | Callable[[int], Module] | None = None,
-        *,
-        units: int | Sequence[int] = (64,),
-        epochs: int = 100,
-        batch_size: int = 32,
-        optimizer: training.Optimizer | str = "adam",
-        learning_rate: float | None = None,
-        loss: Any = None,
-        metrics: Sequence[Any] | None = None,
-        validation_split: float = 0.0,
-        shuffle: bool = True,
-        callbacks: Iterable[Any] = (),
-        random_state: Any = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-    ) -> None:
-        # scikit-learn copies estimators by their arguments, which must be kept unchanged
-        self.model = model
-        self.units = units
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.loss = loss
-        self.metrics = metrics
-        self.validation_split = validation_split
-        self.shuffle = shuffle
-        self.callbacks = callbacks
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-
-    def _train(
-        self,
-        x: Any,
-        y: Any,
-        outputs: int,
-        loss: Any,
-        weight: Any,
-        *,
-        again: bool = False,
-        once: bool = False,
-        strata: Any = None,
-    ) -> Self:
-        """Train on checked arrays, with random numbers from the estimator's own seed.
-
-        ``again`` continues with the existing model and optimizer. ``once`` is one pass through the
-        data, without validation and callbacks.
-        """
-        data = [x, y] if weight is None else [x, y, _check_sample_weight(weight, x, dtype=x.dtype)]
-        if not again:
-            self._random = check_random_state(self.random_state)
-        seed = int(self._random.randint(2**31 - 1))
-        held_out = None
-        if self.validation_split and not once:  # drawn at random, as the data may be sorted
-            parts = train_test_split(
-                *data, test_size=self.validation_split, random_state=seed, stratify=strata
-            )
-            data, held_out = parts[::2], tuple(parts[1::2])
-        with _seeded(seed):
-            if not again:
-                self.model_ = self._new_model(outputs)
-                self._check_outputs(x, outputs)
-                self._optimizer = self._new_optimizer()
-            run = training.fit(
-                self.model_,
-                tuple(data),
-                epochs=1 if once else self.epochs,
-                batch_size=self.batch_size,
-                optimizer=self._optimizer,
-                loss=loss,
-                metrics=self.metrics,
-                validation_data=held_out,
-                shuffle=self.shuffle,
-                callbacks=() if once else copy.deepcopy(self.callbacks),
-                seed=seed,
-                verbose=self.verbose,
-            )
-        before = self.history_ if again else {}
-        self.history_ = {name: [*before.get(name, ()), *x] for name, x in run.history.items()}
-        self.n_epochs_ = len(run.epoch) + (self.n_epochs_ if again else 0)
-        return self
-
-    def _check_outputs(self, x: Any, outputs: int) -> None:
-        found = self.model_(x[:1]).shape
-        if found[1:] != (outputs,):
-            alone = ". A single output needs loss='binary_crossentropy'" * (found[1:] == (1,))
-            raise ValueError(
-                f"{type(self).__name__}: the model returns outputs of shape {found} for one "
-                f"example, but the data need {outputs} outputs: give its last layer that many "
-                f"units{alone}"
-            )
-
-    def _new_model(self, outputs: int) -> Any:
-        """Return the model to train, which shares no variables with the argument."""
-        if isinstance(self.model, Module):
-            return copy.deepcopy(self.model)
-        if self.model is not None:
-            return self.model(outputs)
-        units = (self.units,) if isinstance(self.units, (int, np.integer)) else self.units
-        hidden = [Dense(int(n), activation="relu") for n in units]
-        return Sequential([*hidden, Dense(outputs)])
-
-    def _new_optimizer(self) -> training.Optimizer:
-        optimizer = copy.deepcopy(training.optimizers.get(self.optimizer))
-        if self.learning_rate is not None:
-            optimizer.learning_rate = self.learning_rate
-        return optimizer
-
-    def _checked(self, x: Any, y: Any, again: bool, **settings: Any) -> tuple[Any, Any]:
-        """Return training data, checked by scikit-learn, and note their features."""
-        kinds = [np.float64, np.float32]
-        x, y = validate_data(self, x, y, dtype=kinds, allow_nd=True, reset=not again, **settings)
-        return x, y
-
-    def _goes_on(self) -> bool:
-        return bool(self.warm_start) and hasattr(self, "model_")
-
-    def _outputs(self, x: Any) -> Any:
-        """Return the trained model's outputs, as an array."""
-        check_is_fitted(self)
-        kinds = [np.float64, np.float32]
-        x = validate_data(self, x, dtype=kinds, allow_nd=True, reset=False)
-        return training.predict(self.model_, x, batch_size=_PART).numpy()
-
-
-class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-ignore]
+class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc, unused-ignore]
     """A classifier for scikit-learn's pipelines, searches and cross-validation.
 
     Parameters
@@ -194,17 +51,20 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     loss
         A loss of integer labels; or ``"binary_crossentropy"`` or ``"categorical_crossentropy"``.
         The default is ``"sparse_categorical_crossentropy"`` of logits. With a loss of
-        probabilities, the model must return these.
+        probabilities, the model must return these. For a loss of your own, an attribute
+        ``from_logits`` says which; otherwise outputs that sum to 1 are probabilities.
     callbacks
         Callbacks of ``fit``, copied for each run.
     random_state
         A seed, a NumPy ``RandomState`` or ``None``, as elsewhere in scikit-learn. It determines the
         initial weights, the order of the examples and the random numbers of layers.
     warm_start
-        Whether ``fit`` continues with the model and the optimizer of an earlier call.
+        Whether ``fit`` continues with the model and the optimizer of an earlier call. Parameters
+        that were set since then count: another ``optimizer`` starts with a state of its own;
+        ``model`` and ``units`` cannot change.
     class_weight
         A dictionary with the weight of each label; or ``"balanced"``, which gives all classes the
-        same total weight. 1 by default.
+        same total weight (not in ``partial_fit``, which sees a part of them). 1 by default.
 
     Attributes
     ----------
@@ -213,7 +73,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     classes_ : ndarray
         The labels.
     history_ : dict of str to list of float
-        The values of each epoch.
+        The values of each epoch; NaN for epochs without this metric.
     n_epochs_ : int
         The number of epochs.
 
@@ -316,6 +176,9 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Train on examples once, and continue with the existing model.
 
+        It does without validation and callbacks. Parameters that were set since the last call count
+        as for ``warm_start``.
+
         Parameters
         ----------
         X, y
@@ -333,6 +196,16 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         again = hasattr(self, "model_")
         x, y = self._checked(X, y, again)
         check_classification_targets(y)
+        if self.class_weight == "balanced":
+            raise ValueError(
+                f"{type(self).__name__}: class_weight='balanced' counts all labels, "
+                "but partial_fit sees a part of them; pass a dictionary, such as "
+                "dict(zip(classes, compute_class_weight('balanced', classes=classes, y=all_y)))"
+            )
+        if classes is not None and len(np.unique(classes)) < 2:
+            raise ValueError(
+                f"{type(self).__name__}: classes holds 1 class; a classifier needs at least 2"
+            )
         _check_partial_fit_first_call(self, classes)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
@@ -344,10 +217,10 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
 
     def _train_on(self, x: Any, y: Any, weight: Any, **settings: Any) -> Self:
         """Train on labels, encoded in the form that the loss takes."""
-        if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, y)
-            weight = by_class if weight is None else by_class * weight
         codes, count = np.searchsorted(self.classes_, y), len(self.classes_)
+        if self.class_weight is not None:
+            by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[codes]
+            weight = by_class if weight is None else by_class * weight
         sizes = np.bincount(codes)
         held_out = len(y) * (self.validation_split or 0.0)
         strata = codes if sizes[sizes > 0].min() > 1 and held_out >= count else None
@@ -362,13 +235,34 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
             targets, outputs = codes.astype(x.dtype)[:, None], 1
         elif kind is not None and kind.classes == "categorical":
             targets = np.eye(count, dtype=x.dtype)[codes]
-        return self._train(x, targets, outputs, self._loss(), weight, strata=strata, **settings)
+        self._train(x, targets, outputs, self._loss(), weight, strata=strata, **settings)
+        self._form = kind or self._seen_form(x[:_SEEN])
+        return self
 
     def _loss(self) -> Any:
         return "sparse_categorical_crossentropy" if self.loss is None else self.loss
 
-    def _kind(self) -> Any:
+    def _kind(self) -> Kind | None:
         return kind_of(training.losses.get(self._loss()))
+
+    def _seen_form(self, x: Any) -> Kind:
+        """Return what the outputs are if the loss is the user's own, which does not say it.
+
+        Logits that are never negative and sum to 1 in every row do not occur.
+        """
+        said = getattr(self.loss, "from_logits", None)
+        found = self._outputs(x)
+        if said is None and (found >= 0).all():
+            said = not sum_to_one(found, -1)
+            if said:
+                warnings.warn(
+                    f"{type(self).__name__}: no output is negative, but those of an example do not "
+                    "sum to 1, so it is unclear whether they are logits or probabilities; "
+                    "predict_proba takes them for logits. End the model without an activation or "
+                    "with softmax, or give the loss an attribute from_logits",
+                    stacklevel=5,
+                )
+        return Kind("the loss", "sparse", said is None or bool(said), -1)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probabilities of the classes, an array with a row per example.
@@ -378,12 +272,12 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         X
             Inputs.
         """
-        outputs, kind = self._outputs(X), self._kind()
-        if kind is not None and kind.classes == "binary":
+        outputs, kind = self._outputs(X), self._form
+        if kind.classes == "binary":
             yes = 0.5 + 0.5 * np.tanh(0.5 * outputs) if kind.from_logits else outputs
             return np.concatenate([1.0 - yes, yes], axis=1)
-        if kind is not None and not kind.from_logits:
-            return outputs
+        if not kind.from_logits:  # a sigmoid for each class does not sum to 1
+            return outputs if sum_to_one(outputs, -1) else outputs / outputs.sum(1, keepdims=True)
         weights = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
@@ -399,7 +293,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unused-igno
         return self.classes_[chosen]
 
 
-class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore]
+class Regressor(RegressorMixin, Estimator):  # type: ignore[misc, unused-ignore]
     """A regressor for scikit-learn's pipelines, searches and cross-validation.
 
     Parameters
@@ -419,7 +313,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
     model_ : Module
         The trained model.
     history_ : dict of str to list of float
-        The values of each epoch.
+        The values of each epoch; NaN for epochs without this metric.
     n_epochs_ : int
         The number of epochs.
 
@@ -466,6 +360,9 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples once, and continue with the existing model.
 
+        It does without validation and callbacks. Parameters that were set since the last call count
+        as for ``warm_start``.
+
         Parameters
         ----------
         X, y
@@ -508,15 +405,3 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused-ignore
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Seed ``gradtape.random`` for a block, and restore its state afterwards."""
-    generator = shared()
-    before: Any = generator.state.numpy()
-    generator.set_seed(seed)
-    try:
-        yield
-    finally:
-        generator.state = before

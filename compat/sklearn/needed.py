@@ -8,7 +8,7 @@ try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.model_selection import train_test_split
     from sklearn.utils import check_random_state
-    from sklearn.utils.class_weight import compute_sample_weight
+    from sklearn.utils.class_weight import compute_class_weight
     from sklearn.utils.multiclass import (
         _check_partial_fit_first_call,
         check_classification_targets,
@@ -44,7 +44,7 @@ __all__ = [
     "check_classification_targets",
     "check_is_fitted",
     "check_random_state",
-    "compute_sample_weight",
+    "compute_class_weight",
     "train_test_split",
     "validate_data",
 ]

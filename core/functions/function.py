@@ -38,6 +38,7 @@ from .fitting import as_declared, clash, fit, held
 from .parameters import signatures_of, static_key
 from .pickled import found_by_name, pickled_as_code
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
+from .tracing import checked_trace
 
 __all__ = ["STORE", "Function", "function"]
 
@@ -403,7 +404,8 @@ class Function(Generic[P, R]):
                     leaf = Tensor(graph.input(spec))
                 symbolic.append(leaf)
             traced_args, traced_kwargs = pack_like((args, kwargs), symbolic)
-            returned = self.run(*traced_args, **traced_kwargs)
+            with checked_trace(self.name, not self._traces.by_key):
+                returned = self.run(*traced_args, **traced_kwargs)
             results = map_structure(lambda leaf: output_of(leaf, closure), returned)
         if closure.matters:
             graph.closure = closure

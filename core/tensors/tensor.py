@@ -131,7 +131,12 @@ def _reflected(op: str) -> Callable[[Any, Any], Any]:
     return lambda self, other: ops[op](other, self)
 
 
-def _power(self: Any, other: Any) -> Any:
+def _power(self: Any, other: Any, modulus: Any = None) -> Any:
+    if modulus is not None:
+        raise TypeError(
+            "pow(x, y, modulus) has no form for tensors; write x**y % modulus if the power does "
+            "not overflow its dtype, or pass Python integers"
+        )
     # like NumPy's operator, where x ** 2 of booleans has another dtype than power(x, 2)
     return ops["square"](self) if type(other) is int and other == 2 else ops["power"](self, other)
 

@@ -265,3 +265,138 @@ def test_what_cannot_go_on_is_refused() -> None:
         regressor.partial_fit(X, NUMBERS[:, None])
     with pytest.raises(TypeError, match="callbacks are a list"):
         gt.sklearn.Classifier(callbacks=gt.training.EarlyStopping()).fit(X, LABELS)
+
+
+def said(epoch: int, logs: dict[str, float]) -> None:
+    print("called", epoch)
+
+
+def own_loss(y: Any, p: Any) -> Any:
+    return 3.0 * gt.reshape(gt.mean(p * p, -1), (-1,))
+
+
+#: A new value of each parameter, and the ways to train on which it documents to have no effect.
+CHANGED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "model": (single, ()),
+    "units": ((3,), ()),
+    "epochs": (4, ("partial_fit",)),
+    "batch_size": (96, ()),
+    "optimizer": (gt.training.SGD(0.5), ()),
+    "learning_rate": (0.0, ()),
+    "loss": (own_loss, ()),
+    "metrics": ([own_loss], ()),
+    "validation_split": (0.25, ("partial_fit",)),
+    "shuffle": (False, ()),
+    "callbacks": ([said], ("partial_fit",)),
+    "random_state": (5, ()),
+    "warm_start": (False, ("partial_fit",)),
+    "verbose": (True, ()),
+    "class_weight": ({"yes": 9.0}, ()),
+}
+CASES = [
+    (kind, way, name)
+    for kind in ("Classifier", "Regressor")
+    for way in ("fit", "partial_fit")
+    for name in getattr(gt.sklearn, kind)().get_params()
+]
+
+
+@pytest.mark.parametrize(("kind", "way", "name"), CASES)
+def test_a_parameter_set_between_trainings_counts_or_is_refused(
+    kind: str, way: str, name: str, capsys: Any
+) -> None:
+    y = LABELS if kind == "Classifier" else NUMBERS
+    first = {"classes": ["no", "yes"]} if (kind, way) == ("Classifier", "partial_fit") else {}
+    settings = {"units": (), "epochs": 1, "learning_rate": 0.01, "random_state": 0}
+
+    def outcome(**changed: Any) -> Any:
+        made = getattr(gt.sklearn, kind)(warm_start=way == "fit", **settings)
+        getattr(made, way)(X, y, **first)
+        made = pickle.loads(pickle.dumps(made)).set_params(**changed)
+        capsys.readouterr()
+        getattr(made, way)(X, y)
+        assert len({len(values) for values in made.history_.values()} | {made.n_epochs_}) == 1
+        values = [v.tolist() for v in made.model_.trainable_variables]
+        return repr((values, sorted(made.history_.items()))), tuple(capsys.readouterr())
+
+    value, without = CHANGED[name]
+    if name in ("model", "units"):
+        with pytest.raises(ValueError, match=f"{name} was changed from .* needs a new model"):
+            outcome(**{name: value})
+    else:
+        assert (outcome(**{name: value}) == outcome()) is (way in without)
+
+
+def test_an_optimizer_goes_on_unless_it_was_changed() -> None:
+    made = gt.sklearn.Regressor(units=(), epochs=1, warm_start=True).fit(X, NUMBERS)
+    steps = made._optimizer.iterations.item()
+    same = gt.training.Adam()
+    assert made.set_params(optimizer=same).fit(X, NUMBERS)._optimizer.iterations.item() == 2 * steps
+    made.set_params(learning_rate=0.5).fit(X, NUMBERS)
+    made.set_params(learning_rate=None).fit(X, NUMBERS)
+    assert made._optimizer.iterations.item() == 4 * steps
+    assert made._optimizer.learning_rate.item() == same.learning_rate.item()
+    same.learning_rate = 0.25  # the user's own object
+    made.fit(X, NUMBERS)
+    assert (made._optimizer.iterations.item(), made._optimizer.learning_rate.item()) == (
+        steps,
+        0.25,
+    )
+
+
+def test_classes_of_parts_have_their_weights() -> None:
+    classes = ["no", "yes"]
+    part = np.repeat("no", 96)
+    for weights, factor in (({"yes": 3.0}, 1.0), ({"no": 3.0}, 3.0)):
+        made, plain = (
+            gt.sklearn.Classifier(units=(), class_weight=given, random_state=0)
+            for given in (weights, None)
+        )
+        losses = [each.partial_fit(X, part, classes).history_["loss"][0] for each in (made, plain)]
+        assert 0.6 * factor < losses[0] / losses[1] < 1.1 * factor
+    with pytest.raises(ValueError, match="partial_fit sees a part of them; pass a dictionary"):
+        gt.sklearn.Classifier(class_weight="balanced").partial_fit(X, LABELS, classes)
+    with pytest.raises(ValueError, match="classes holds 1 class"):
+        gt.sklearn.Classifier().partial_fit(X, part, ["no"])
+
+
+def test_units_of_another_model_are_refused() -> None:
+    with pytest.raises(ValueError, match="units=8 are those of the default model"):
+        gt.sklearn.Regressor(single, units=8).fit(X, NUMBERS)
+
+
+def mean_log(y: Any, p: Any) -> Any:
+    return -gt.log(gt.clip(gt.take_along_axis(p, gt.cast(y, "int64")[:, None], -1), 1e-7, 1.0))
+
+
+class OfLogits:
+    from_logits = True
+
+    def __call__(self, y: Any, p: Any) -> Any:
+        return gt.reshape(gt.mean(p * p, -1), (-1,))
+
+
+FORMS = [("softmax", mean_log, "as it is"), (None, own_loss, "softmax")]
+FORMS += [("relu", own_loss, "unclear"), ("relu", OfLogits(), "softmax")]
+for _loss in ("SparseCategoricalCrossentropy", "CategoricalCrossentropy"):
+    FORMS.append(("sigmoid", getattr(gt.training.losses, _loss)(from_logits=False), "divided"))
+
+
+@pytest.mark.parametrize(("activation", "loss", "form"), FORMS)
+def test_outputs_become_probabilities_once(
+    activation: Any, loss: Any, form: str, recwarn: Any
+) -> None:
+    def build(outputs: int) -> Any:
+        return gt.layers.Sequential([gt.layers.Dense(outputs, activation=activation)])
+
+    made = gt.sklearn.Classifier(build, loss=loss, epochs=1, random_state=0, metrics=[])
+    made.fit(X, LABELS)
+    assert any("unclear whether they are logits" in str(w.message) for w in recwarn) is (
+        form == "unclear"
+    )
+    outputs = made.model_(X).numpy()
+    softmax = np.exp(outputs) / np.exp(outputs).sum(1, keepdims=True)
+    right = {"as it is": outputs, "divided": outputs / outputs.sum(1, keepdims=True)}
+    for _ in range(2):
+        np.testing.assert_allclose(made.predict_proba(X), right.get(form, softmax), rtol=1e-6)
+        made.set_params(loss="binary_crossentropy")  # the model was trained with another

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -112,3 +113,22 @@ def test_a_function_that_asks_nothing_is_not_traced_again() -> None:
         parts.model.trainable = value
         predict(gt.constant(X))
     assert len(predict.concrete_functions) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "draw"),
+    [("np.random", lambda: np.random.rand()), ("random", lambda: random.random())],  # noqa: NPY002
+)
+def test_numbers_drawn_by_others_while_tracing_are_told(source: str, draw: Any) -> None:
+    noisy = gt.function(lambda x: x + draw())
+    with pytest.warns(UserWarning, match=f"drew numbers from {source} while it was traced") as told:
+        noisy(gt.constant(1.0))
+    noisy(gt.constant([1.0]))
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
+def test_own_random_numbers_are_not_told(recwarn: Any) -> None:
+    noisy = gt.function(lambda x: x + gt.random.normal(()))
+    assert noisy(gt.constant(1.0)).item() != noisy(gt.constant(1.0)).item()
+    assert not recwarn.list

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,98 @@ def test_gradients_of_indices_with_new_axes(index: Any, rows: Any) -> None:
 
     x = np.linspace(0.0, 2.0, 12, dtype=np.float32).reshape(4, 3)
     compare(slope, [gt.TensorSpec([rows, 3])], (x,))
+
+
+#: Ops whose terms others add in another order, which decides what infinities of both signs give.
+REORDERED = {"einsum", "einsum_adjoint", "recurrence"}
+#: Ops that are not called with any combination of inputs: one input follows from the others.
+BOUND = {"hypot_slope", "searchsorted"}
+#: Ops whose node is the one that other exporters write, which leaves NaN out; the guide says so.
+PLAIN = {"max_pool", "max_pool_gather", "max_pool_scatter"}
+HARD = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "large": 1e15, "tiny": 1e-12}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", sorted(set(SAMPLES) - set(REFUSED) - BOUND | set(SINGLE)))
+def test_what_is_not_finite_is_the_same_elsewhere(name: str) -> None:
+    op = gt.registry().ops[name]
+    sample = next(filter(is_real, SAMPLES[name]), None)
+    arrays = [x for x in sample.inputs if isinstance(x, np.ndarray)] if sample else []
+    if not any(x.dtype == float for x in arrays):
+        return
+    assert sample is not None
+    arrays = [x.astype("float32") if x.dtype == float else x for x in arrays]
+
+    def called(*tensors: Any) -> Any:
+        rest = iter(tensors)
+        given = [next(rest) if isinstance(x, np.ndarray) else x for x in sample.inputs]
+        fed = sample.feed(*given)
+        found = op(*(fed if isinstance(fed, tuple) else (fed,)), **sample.params)
+        return sample.view(*found) if isinstance(found, (list, tuple)) else sample.view(found)
+
+    try:
+        trace = gt.function(called).get_concrete_function(*map(gt.constant, arrays))
+    except ValueError:  # control flow with graphs of float64
+        return
+    model = Model(gt.export.onnx(trace))
+    for i, array in enumerate(arrays):
+        for kind, value in HARD.items():
+            if array.dtype != np.float32 or not array.size or (kind == "nan" and name in PLAIN):
+                continue
+            if name in REORDERED and np.isinf(value):
+                continue
+            hard = array.copy()
+            hard.flat[array.size // 2] = value
+            given = [*arrays[:i], hard, *arrays[i + 1 :]]
+            with np.errstate(all="ignore"):
+                wanted = [y.numpy() for y in flatten(called(*map(gt.constant, given)))]
+            found = model(**dict(zip(model.inputs, given, strict=True))).values()
+            for mine, want in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(mine, want, 2e-4, 1e-5, err_msg=f"input {i}: {kind}")
+
+
+SIZES = [(8, 3, 1, 2), (8, 2, 2, 2), (8, 1, 3, 1), (8, 2, 5, 1), (8, 3, 2, 4), (1, 3, 2, 1)]
+CONVOLUTIONS = [
+    (size, taps, stride, dilation, padding)
+    for size, taps, stride, dilation in SIZES
+    for padding in ("same", "valid", ((1, 2),))
+]
+
+
+def called_with(op: Any, arrays: Any, settings: Any, x: Any) -> Any:
+    return op(x, *arrays, **settings)
+
+
+@pytest.mark.parametrize("batch", [2, None])
+@pytest.mark.parametrize("name", ["conv", "max_pool", "avg_pool"])
+def test_strides_dilations_and_paddings_give_the_same_elsewhere(name: str, batch: Any) -> None:
+    op = gt.registry().ops[name]
+    random = np.random.default_rng(0)
+    refused = 0
+    for size, taps, stride, dilation, padding in CONVOLUTIONS:
+        x = random.normal(size=(2, size, 2)).astype("float32")
+        w = random.normal(size=(taps, 2, 2)).astype("float32")
+
+        settings: dict[str, Any] = {"strides": (stride,), "padding": padding}
+        of_conv = {"dilations": (dilation,), "groups": 1}
+        settings |= of_conv if name == "conv" else {"window": (taps,)}
+        call = functools.partial(called_with, op, [w] * (name == "conv"), settings)
+        want = call(gt.constant(x)).numpy()
+        if not want.size and batch is None:
+            continue
+        try:
+            blob = gt.export.onnx(call, gt.TensorSpec([batch, size if batch else None, 2]))
+        except gt.export.ExportError:
+            refused += 1
+            continue
+        found = Model(blob)(x=x)["output"]
+        assert found.shape == want.shape
+        np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+    assert refused <= (0 if batch else 10)
+
+
+def test_quotients_are_rounded_down_as_in_numpy() -> None:
+    x, y = np.array([[1.0, -7.0, 7.0, 0.3], [0.1, 2.0, -2.0, 0.1]])
+    specs = [gt.TensorSpec([4], "float64")] * 2
+    found = Model(gt.export.onnx(lambda x, y: gt.floor_divide(x, y), *specs))(x=x, y=y)["output"]
+    np.testing.assert_array_equal(found, np.floor_divide(x, y))

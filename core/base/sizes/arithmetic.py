@@ -83,6 +83,27 @@ def _is_strong(value: Any) -> bool:
     return isinstance(value, np.generic) or getattr(value, "strong", False)
 
 
+_WIDE = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def _is_narrow(*numbers: Any) -> bool:
+    """Return whether NumPy computes in an integer dtype that wraps, unlike sizes.
+
+    ``int32`` counts as ``int64``: it holds every usual size, and shapes stay comparable.
+    """
+    if not any(isinstance(x, np.integer) and x.dtype not in _WIDE for x in numbers):
+        return False
+    if any(isinstance(x, (float, Number)) for x in numbers):
+        return False
+    kinds = [x.dtype if isinstance(x, np.generic) else _weight(x) for x in numbers]
+    return np.result_type(*kinds) not in _WIDE
+
+
+def _weight(value: Any) -> Any:
+    """Return what stands for a Python number or a size in NumPy's promotion."""
+    return np.int64 if getattr(value, "strong", False) else 0
+
+
 def _as_number(value: Any) -> Any:
     """Return a Python number, an unknown number unchanged, or None for anything else."""
     if isinstance(value, (Size, Number)):
@@ -299,6 +320,7 @@ _METHODS = {
     "lshift": "<<",
     "rshift": ">>",
 }
+_OPERATORS = {kind: getattr(operator, f"__{name}__") for name, kind in _METHODS.items()}
 _OF_FLOATS = frozenset(("+", "-", "*", "//", "%", "**", "/"))
 
 
@@ -307,6 +329,10 @@ def _computed(kind: str, a: Any, b: Any) -> Any:
     x, y = _as_number(a), _as_number(b)
     if x is None or y is None:
         return NotImplemented
+    if kind != "/" and _is_narrow(a, b):
+        as_tensor = public("as_tensor")
+        given = [as_tensor(x) if isinstance(x, np.integer) else x for x in (a, b)]
+        return _OPERATORS[kind](*given)
     if not any(type(number) is float or isinstance(number, Number) for number in (x, y)):
         result = _OF_SIZES[kind](x, y)
     elif kind in _OF_FLOATS:
@@ -314,6 +340,11 @@ def _computed(kind: str, a: Any, b: Any) -> Any:
     else:
         return NotImplemented
     return _by_numpy(result) if _is_strong(a) or _is_strong(b) else result
+
+
+def _raised(self: Any, other: Any, modulus: Any = None) -> Any:
+    power = _computed("**", self, other)
+    return power if modulus is None or power is NotImplemented else power % modulus
 
 
 def _compared(kind: str, a: Any, b: Any) -> Any:
@@ -372,6 +403,7 @@ def _bind() -> None:
             setattr(each, f"__{name}__", lambda self, other, k=kind: _compared(k, self, other))
     for each in classes:
         each.__array_ufunc__ = _array_ufunc
+        each.__pow__ = _raised
         each.__divmod__ = lambda a, b: (a // b, a % b)
         each.__rdivmod__ = lambda a, b: (b // a, b % a)
     size: Any = Size
@@ -386,6 +418,8 @@ def _bind() -> None:
 
 def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     plain = _UFUNCS.get(ufunc.__name__)
+    # comparisons of NumPy's scalars arrive as arrays without axes
+    inputs = tuple([x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs])
     if plain is not None and method == "__call__" and not kwargs:
         numbers = [x if isinstance(x, Condition) else _as_number(x) for x in inputs]
         if ufunc.__name__.startswith("bitwise"):
@@ -393,7 +427,9 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
                 bool(x) if isinstance(x, (bool, np.bool_)) else number
                 for x, number in zip(inputs, numbers, strict=True)
             ]
-        if all(x is not None for x in numbers):
+        whole = np.dtype(np.int8).char * ufunc.nin + "->" + np.dtype(np.int8).char * ufunc.nout
+        narrow = whole in ufunc.types and _is_narrow(*inputs)  # not comparisons, not quotients
+        if not narrow and all(x is not None for x in numbers):
             return _by_numpy(plain(*numbers))
     if any(hasattr(x, "array") for x in inputs):
         return NotImplemented  # a tensor takes over

@@ -54,13 +54,15 @@ def _convolve_kernel(xp: Any, x: Any, v: Any, *, whole: bool = True) -> Any:
     if x.shape[0] < v.shape[0]:
         x, v = v, x
     size, taps = x.shape[0], v.shape[0]
-    if whole:
-        edge = xp.zeros(taps - 1, dtype=x.dtype)
-        x = xp.concat([edge, x, edge])
-        size += 2 * (taps - 1)
-    total = x[taps - 1 : size] * v[0]
-    for i in range(1, taps):
-        total = total + x[taps - 1 - i : size - i] * v[i]
+    total: Any = 0
+    for i in range(taps):
+        if whole:  # padded later: 0 times what is not finite would be NaN
+            product = x * v[i]
+            around = [xp.zeros(n, dtype=product.dtype) for n in (i, taps - 1 - i)]
+            product = xp.concat([around[0], product, around[1]])
+        else:
+            product = x[taps - 1 - i : size - i] * v[i]
+        total = total + product
     return total
 
 

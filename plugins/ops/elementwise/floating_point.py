@@ -23,8 +23,8 @@ def _exponent_kernel(xp: Any, x: Any) -> Any:
     tiny = size < xp.finfo(x.dtype).smallest_normal
     size = xp.where(tiny, size * 2.0**60, size)
     exponent = xp.floor(xp.log2(size)) + 1
-    share = size / 2.0**exponent
-    exponent = exponent + xp.astype(share >= 1, x.dtype) - xp.astype(share < 0.5, x.dtype)
+    share = size / 2.0 ** (exponent - 1)  # twice the mantissa: 2**exponent may be infinite
+    exponent = exponent + xp.astype(share >= 2, x.dtype) - xp.astype(share < 1, x.dtype)
     exponent = xp.where(tiny, exponent - 60, exponent)
     return xp.astype(xp.where(usual, exponent, xp.zeros_like(x)), xp.int32)
 
