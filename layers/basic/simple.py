@@ -11,7 +11,6 @@ from ...core.extend import as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
 from ..base.losses import Rules
-from ..base.precision import floating
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
 
@@ -71,6 +70,7 @@ class Flatten(Configured, saved_as="layers.Flatten"):
     (2, 12)
     """
 
+    takes_integers = True
     takes_one = True
 
     def __init__(
@@ -147,8 +147,7 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
         self.scale, self.offset = _plain(scale), _plain(offset)
 
     def call(self, x: Any) -> Any:
-        """Scale and shift ``x``; integers are cast to the default dtype."""
-        x = floating(x)
+        """Scale and shift ``x``."""
         lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
         if lengths - {1}:
             x = self.fitted(x, {-1: max(lengths)})

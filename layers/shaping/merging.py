@@ -124,6 +124,7 @@ class Maximum(_Elementwise, saved_as="layers.Maximum"):
     [3.0, 5.0]
     """
 
+    takes_integers = True
     op = "maximum"
 
 
@@ -136,6 +137,7 @@ class Minimum(_Elementwise, saved_as="layers.Minimum"):
     [1.0, 4.0]
     """
 
+    takes_integers = True
     op = "minimum"
 
 
@@ -173,6 +175,8 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     >>> gt.layers.Concatenate()([gt.ones((2, 3)), gt.ones((2, 4))]).shape
     (2, 7)
     """
+
+    takes_integers = True
 
     def __init__(
         self, axis: int = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]

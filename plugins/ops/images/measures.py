@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor
+from ....core.extend import Tensor, as_tensor, floats
 from ..common.op_builders import named_in
 from ..elementwise.arithmetic import abs
 from ..elementwise.casting import cast
@@ -167,7 +167,7 @@ def total_variation(images: Any) -> Tensor:
     >>> gt.image.total_variation(gt.constant([[[1.0], [3.0]], [[1.0], [4.0]]])).item()
     6.0
     """
-    x = images_of(images, "total_variation")
+    (x,) = floats(images_of(images, "total_variation"))
     down, right = _differences(x)
     return sum(abs(down), (-3, -2, -1)) + sum(abs(right), (-3, -2, -1))
 
@@ -197,7 +197,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     >>> dy[..., 0].tolist(), dx[..., 0].tolist()
     ([[0.0, 1.0], [0.0, 0.0]], [[2.0, 0.0], [3.0, 0.0]])
     """
-    x = images_of(image, "image_gradients")
+    (x,) = floats(images_of(image, "image_gradients"))
     down, right = _differences(x)
     last_row, last_column = zeros_like(x[..., -1:, :, :]), zeros_like(x[..., :, -1:, :])
     return concatenate([down, last_row], -3), concatenate([right, last_column], -2)
@@ -227,7 +227,7 @@ def sobel_edges(image: Any) -> Tensor:
     >>> gt.image.sobel_edges(gt.ones((4, 4, 3))).shape
     (4, 4, 3, 2)
     """
-    x = images_of(image, "sobel_edges")
+    (x,) = floats(images_of(image, "sobel_edges"))
     x = pad(x, [(0, 0)] * (x.ndim - 3) + [(1, 1), (1, 1), (0, 0)], mode="reflect")
 
     def part(rows: slice, columns: slice) -> Any:
