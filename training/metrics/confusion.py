@@ -89,7 +89,7 @@ class _AtThresholds(OfScores):
         if not anything:
             all_count = sample_weight is None and getattr(self, "top_k", None) is None
             weight = self.checked(y_pred, weight, all_count)
-        weight = ops["reshape"](weight, shape=(-1,))
+        weight = ops["reshape"](self.of_binary(y_true, weight), shape=(-1,))
         labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
         p = ops["reshape"](y_pred.astype("float32"), shape=(-1, 1))
         over = ops["greater"](p, as_tensor(self._gradtape_limits)).astype("float32")

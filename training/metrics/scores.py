@@ -388,6 +388,7 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
                 y_pred = self.probabilities(y_pred)
                 weight = self.checked(y_pred, weight)
             found = ops["greater"](y_pred, self.threshold)
+        weight = self.of_binary(y_true, weight)
         found = found.astype("float32")
         y_true = y_true.astype("float32")
         self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))
