@@ -69,10 +69,7 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def _holds_integers(arrays: Sequence[Any]) -> bool:
     """Return whether some arrays may hold integers: a quick answer for NumPy's."""
-    for x in arrays:
-        if type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu":
-            return True
-    return False
+    return any(type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu" for x in arrays)
 
 
 def cast_integers(

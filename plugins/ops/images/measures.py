@@ -26,8 +26,13 @@ __all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "total_variation"]
 def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]:
     """Return two images as floats of one dtype, and the range of their values."""
     a, b = images_of(a, name), images_of(b, name)
-    if a.dtype != b.dtype:
+    if a.dtype.kind == b.dtype.kind == "f":
         b = cast(b, a.dtype)
+    elif a.dtype != b.dtype:  # their ranges differ: 255 is 1.0
+        raise TypeError(
+            f"{name}: the images have dtypes {a.dtype} and {b.dtype}; convert one with "
+            "gradtape.image.convert_image_dtype"
+        )
     if a.dtype.kind != "f":
         top = float(np.iinfo(a.dtype).max)
         a, b = convert_image_dtype(a, "float32"), convert_image_dtype(b, "float32")
@@ -53,6 +58,8 @@ def psnr(a: Any, b: Any, max_val: Any) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If their dtypes differ, and one is no float.
     ValueError
         If they have fewer than three axes.
 
@@ -99,6 +106,8 @@ def ssim(
 
     Raises
     ------
+    TypeError
+        If their dtypes differ, and one is no float.
     ValueError
         If the images are smaller than the window.
 
