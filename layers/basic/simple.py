@@ -11,6 +11,7 @@ from ...core.extend import as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
 from ..base.losses import Rules
+from ..base.precision import in_floats
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
 
@@ -37,6 +38,7 @@ class Activation(Configured, saved_as="layers.Activation"):
     """
 
     keeps_mask = True
+    takes_integers = True  # a function of your own may be for them
 
     def __init__(
         self, activation: Any, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
@@ -46,6 +48,8 @@ class Activation(Configured, saved_as="layers.Activation"):
 
     def call(self, x: Any) -> Any:
         """Apply the activation to ``x``."""
+        if isinstance(activations.serialize(self.activation), str):
+            x = in_floats(self, x)
         return x if self.activation is None else self.activation(x)
 
 

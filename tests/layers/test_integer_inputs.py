@@ -52,3 +52,38 @@ def test_a_layer_of_integers_is_that_of_the_same_floats(name: str, training: boo
             np.testing.assert_allclose(found, wanted, 1e-5, 1e-6, err_msg=f"{name} {dtype}")
             if found.dtype.kind == "f":
                 assert found.dtype == wanted.dtype, (name, dtype, found.dtype)
+
+
+def test_layers_of_your_own_functions_get_integers() -> None:
+    ids = np.array([[2, 0]], "uint8")
+    encode = gt.layers.Activation(lambda x: gt.nn.one_hot(x, 3))
+    assert encode(ids).tolist() == gt.layers.Lambda(lambda x: gt.nn.one_hot(x, 3))(ids).tolist()
+    assert gt.layers.Activation("exponential")(ids).dtype == np.float32
+
+    class Lookup(gt.layers.Layer):
+        def call(self, x: Any) -> Any:
+            return x
+
+    assert Lookup()(ids).dtype == np.uint8
+    Lookup.takes_integers = False
+    assert Lookup()(ids).dtype == np.float32
+    assert Lookup(dtype="float64")(ids).dtype == np.float64
+
+
+def test_a_compiled_fit_takes_images_of_uint8() -> None:
+    random = np.random.default_rng(0)
+    x, y = random.integers(0, 256, (16, 8, 8, 1)).astype("uint8"), np.arange(16) % 2
+    losses = []
+    for images in (x, x.astype("float32")):
+        gt.random.set_seed(0)
+        net = gt.layers.Sequential(
+            [
+                gt.layers.Conv2D(2, 3, activation="relu"),
+                gt.layers.GlobalAveragePooling2D(),
+                gt.layers.Dense(2),
+            ]
+        )
+        losses.append(
+            gt.training.fit(net, (images, y), epochs=2, verbose=0, seed=0).history["loss"]
+        )
+    np.testing.assert_allclose(*losses, 1e-5)
