@@ -140,7 +140,7 @@ def hinge(y_true: Any, y_pred: Any) -> Tensor:
     Parameters
     ----------
     y_true
-        Labels, -1 and 1. If all are 0 or 1, a 0 counts as -1.
+        Labels, from -1 to 1; most often -1 and 1. If all are 0 or 1, a 0 counts as -1.
     y_pred
         Predictions of the same shape ``(..., n)``.
 

@@ -31,7 +31,7 @@ A tensor of shape ``(...)``.
 Raises
 ------
 ValueError
-    If the shapes differ.
+    If the shapes differ, or the loss does not take a label.
 """
 
 

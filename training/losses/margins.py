@@ -38,7 +38,8 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     Returns
     -------
     A tensor of shape ``(...)``: ``max(neg - pos + 1, 0)``, with ``pos = sum(y_true * y_pred)`` and
-    ``neg = max((1 - y_true) * y_pred)``.
+    ``neg = max((1 - y_true) * y_pred)``. The products have a 0 for the correct class, so ``neg`` is
+    at least 0, as in Keras.
 
     Examples
     --------

@@ -331,8 +331,9 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     Raises
     ------
     ValueError
-        If a setting is out of its range. At an update with such a threshold, if predictions are NaN
-        or not from 0 to 1; after an update in a trace, at the result.
+        If a setting is out of its range. At an update, if labels are neither 0 nor 1; with such a
+        threshold, also if predictions are NaN or not from 0 to 1. After an update in a trace, at the
+        result.
 
     Notes
     -----
