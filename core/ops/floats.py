@@ -69,7 +69,10 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 def _holds_integers(arrays: Sequence[Any]) -> bool:
     """Return whether some arrays may hold integers: a quick answer for NumPy's."""
-    return any(type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu" for x in arrays)
+    for x in arrays:  # noqa: SIM110  # a generator takes twice as long
+        if type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu":
+            return True
+    return False
 
 
 def cast_integers(

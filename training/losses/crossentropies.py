@@ -118,8 +118,8 @@ def categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ, a label is negative, there is only one class, or ``label_smoothing`` is
-        not in ``[0, 1]``.
+        If the shapes differ, a label is negative, there is only one class, or ``label_smoothing``
+        is not in ``[0, 1]``.
 
     Notes
     -----

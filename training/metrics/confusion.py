@@ -49,8 +49,8 @@ class _AtThresholds(OfScores):
     Raises
     ------
     ValueError
-        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1, or
-        labels are neither 0 nor 1; after an update in a trace, at the result.
+        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1,
+        or labels are neither 0 nor 1; after an update in a trace, at the result.
     """
     _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 

@@ -332,8 +332,8 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     ------
     ValueError
         If a setting is out of its range. At an update, if labels are neither 0 nor 1; with such a
-        threshold, also if predictions are NaN or not from 0 to 1. After an update in a trace, at the
-        result.
+        threshold, also if predictions are NaN or not from 0 to 1. After an update in a trace, at
+        the result.
 
     Notes
     -----
