@@ -11,7 +11,7 @@ from ..base.dtypes import SCALARS, default_dtype, kind_of, numpy_dtype
 from ..base.table import F, ops
 from ..errors import PluginError
 
-__all__ = ["cast_integers", "floating_places", "in_floats"]
+__all__ = ["cast_integers", "floating_places", "holds_integers", "in_floats"]
 
 
 def _dtype_of(dtypes: Sequence[Any]) -> np.dtype[Any]:
@@ -40,6 +40,7 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
     places = op.floating
     if not places:
         return kernel
+    count, whole = len(places), len(places) == len(op.inputs)
 
     def one(x: Any, **params: Any) -> Any:
         if getattr(x.dtype, "kind", "b") in "biu":
@@ -47,7 +48,7 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return kernel(x, **params)
 
     def several(*arrays: Any, **params: Any) -> Any:
-        if _holds_integers(arrays):
+        if holds_integers(arrays if whole else arrays[:count]):
             arrays = tuple(cast_integers(arrays, places, F.cast))
         return kernel(*arrays, **params)
 
@@ -57,7 +58,7 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
         return run
 
     def on_tensors(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-        if _holds_integers([getattr(x, "array", x) for x in inputs]):
+        if holds_integers([getattr(x, "array", x) for x in inputs]):
             given = cast_integers(inputs, places, ops["cast"])
             if any(x is not y for x, y in zip(given, inputs, strict=True)):
                 return op(*given, **params)  # tapes record the cast tensors, which rules read
@@ -67,7 +68,7 @@ def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _holds_integers(arrays: Sequence[Any]) -> bool:
+def holds_integers(arrays: Sequence[Any]) -> bool:
     """Return whether some arrays may hold integers: a quick answer for NumPy's."""
     for x in arrays:  # noqa: SIM110  # a generator takes twice as long
         if type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu":

@@ -61,8 +61,10 @@ def of_one_shape(
         @wraps(function)
         def loss(y_true: Any, y_pred: Any, *args: Any, **settings: Any) -> Any:
             y_true, y_pred = alike(function.__name__, y_true, y_pred, columns)
-            if type(y_true.array) is np.ndarray and (text := labels_beyond(labels, y_true.array)):
-                raise ValueError(f"{function.__name__}: labels {text}")
+            if labels is not None and type(y_true.array) is np.ndarray:
+                text = labels_beyond(labels, y_true.array)
+                if text:
+                    raise ValueError(f"{function.__name__}: labels {text}")
             return function(y_true, y_pred, *args, **settings)
 
         complete_docstring(loss, *texts, _SHARED)
@@ -79,7 +81,7 @@ def labels_beyond(limits: tuple[float, float] | None, values: Any) -> str:
     """Return what is wrong with labels that are not in a range; empty if nothing is."""
     if limits is None or not values.size or values.dtype.kind not in "iuf":
         return ""
-    low, high = values.min(), values.max()
+    low, high = np.minimum.reduce(values, None), np.maximum.reduce(values, None)
     if not (low < limits[0] - _ROUNDING or high > limits[1] + _ROUNDING):  # NaN is told elsewhere
         return ""
     wanted = "shares of classes, from 0" if limits[1] == inf else "from {:g} to {:g}"
