@@ -15,7 +15,7 @@ __all__ = ["cast_integers", "floating_places", "holds_integers", "in_floats"]
 
 
 def _dtype_of(dtypes: Sequence[Any]) -> np.dtype[Any]:
-    """Return the dtype that integers take beside arrays of these dtypes.
+    """Return the dtype for integers that occur together with arrays of these dtypes.
 
     It is that of the arrays that are not integers or booleans, or the default dtype.
     """
