@@ -82,9 +82,8 @@ def labels_beyond(limits: tuple[float, float] | None, values: Any) -> str:
     if limits is None or not values.size or values.dtype.kind not in "iuf":
         return ""
     low, high = np.minimum.reduce(values, None), np.maximum.reduce(values, None)
-    if not (
-        low < limits[0] - _ROUNDING or high > limits[1] + _ROUNDING
-    ):  # not NaN, which other checks report
+    below, above = low < limits[0] - _ROUNDING, high > limits[1] + _ROUNDING
+    if not (below or above):  # both are false for NaN, which other checks report
         return ""
     wanted = "shares of classes, from 0" if limits[1] == inf else "from {:g} to {:g}"
     text = f"must be {wanted.format(*limits)}, got {low} to {high}"
