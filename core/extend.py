@@ -197,7 +197,16 @@ from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .tape.tape import GradientTape
-from .tensors.convert import among, as_tensor, beside, check_held, constant, host_array, own_array
+from .tensors.convert import (
+    among,
+    as_tensor,
+    beside,
+    check_held,
+    constant,
+    floats,
+    host_array,
+    own_array,
+)
 from .tensors.held import Held
 from .tensors.indexing import decode_index
 from .tensors.notebooks import Text
@@ -343,6 +352,7 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "flatten",
+    "floats",
     "folded",
     "forget",
     "forward_only",

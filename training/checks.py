@@ -23,7 +23,9 @@ from ..core.extend import (
 )
 from ..layers import Sequential, mask_of, stateful_layers, takes_training
 from . import losses
-from .losses.kinds import Kind
+from .losses.inputs import labels_beyond
+from .losses.kinds import Kind, label_range
+from .names import name_of
 
 __all__ = [
     "FirstLook",
@@ -44,13 +46,15 @@ _SQUASHING = ("sigmoid", "softmax")
 _PASSING = ("cast", "clip", "expand_dims", "getitem", "reshape", "squeeze")
 
 
-def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
-    """Raise if labels are invalid for a cross-entropy.
+def check_labels(loss: Any, kind: Kind | None, y: Tensor, what: str) -> None:
+    """Raise if labels are invalid for a loss.
 
     Parameters
     ----------
+    loss
+        The loss, whose attribute ``label_range`` says which labels it takes.
     kind
-        The kind of the loss; None for a loss that gradtape does not know.
+        The kind of the loss; None for a loss that is no cross-entropy of gradtape.
     y
         The labels.
     what
@@ -59,13 +63,13 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
     Raises
     ------
     ValueError
-        If binary labels are not from 0 to 1, shares of classes are negative, or classes are not
-        integers.
+        If labels are out of the loss's range, or classes are not integers.
     """
-    if kind is None or y.dtype.kind not in "if" or not y.size:
+    limits = label_range(loss)
+    if (kind is None and limits is None) or y.dtype.kind not in "iuf" or not y.size:
         return
     values = to_numpy(y.array)
-    if kind.classes == "sparse":
+    if kind is not None and kind.classes == "sparse":
         wrong = values[values != np.rint(values)] if y.dtype.kind == "f" else values.ravel()[:0]
         if wrong.size:
             raise ValueError(
@@ -73,10 +77,9 @@ def check_labels(kind: Kind | None, y: Tensor, what: str) -> None:
                 f"{wrong[0]:.6g}; for regression use a loss such as loss='mse'"
             )
         return
-    low, high = values.min(), values.max()
-    if low < 0 or (high > 1 and kind.classes == "binary"):
-        wanted = "from 0 to 1" if kind.classes == "binary" else "shares of classes, from 0"
-        raise ValueError(f"{what}: the labels of {kind.name} must be {wanted}, got {low} to {high}")
+    text = labels_beyond(limits, values)
+    if text:
+        raise ValueError(f"{what}: the labels of {name_of(loss)} {text}")
 
 
 def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:

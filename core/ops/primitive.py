@@ -18,6 +18,7 @@ from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
+from .floats import floating_places, in_floats
 from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule
 from .watching import watched
@@ -73,6 +74,7 @@ class Primitive:
         "defaults",
         "doc",
         "effect",
+        "floating",
         "holomorphic",
         "infer",
         "inputs",
@@ -105,6 +107,7 @@ class Primitive:
         batch: BatchRule | None = None,
         jvp: ForwardRule | None = None,
         effect: bool = False,
+        floating: bool | Sequence[str] = False,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -124,6 +127,7 @@ class Primitive:
         self.batch = _known(batch, ("elementwise",), name, "batch")
         self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
         self.effect = effect
+        self.floating = floating_places(floating, self.inputs, name)
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
@@ -391,10 +395,7 @@ class Primitive:
             return lambda *given, **params: self.raw(*_as_arrays(given), **params)
         found = [transforms[kind] for kind in types if kind in transforms]
         if found:
-            kernel = max(found, key=itemgetter(0))[1](self)
-            if hasattr(kernel, "on_tensors"):
-                self._varying[types] = kernel
-                return kernel
+            kernel = in_floats(self, max(found, key=itemgetter(0))[1](self))
         else:
             owners = {}
             for kind in types:
@@ -409,10 +410,13 @@ class Primitive:
             if not owners:
                 raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
             (backend,) = owners.values()
-            kernel = watched(self, backend, self.kernel_for(backend))
+            kernel = in_floats(self, watched(self, backend, self.kernel_for(backend)))
             if backend.scalar_array_type in types:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
+        if hasattr(kernel, "on_tensors"):
+            self._varying[types] = kernel
+            return kernel
         self._kernels[types] = kernel
         return kernel if found or self._is_ours() else checked_result(self.name, kernel)
 

@@ -25,6 +25,7 @@ from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
 from ..ops.dispatch import check_alive, is_transformed, transforms
+from ..ops.floats import cast_integers, holds_integers
 from .frames import numbers_of, why_no_numbers
 from .tensor import Operators, Tensor
 
@@ -42,6 +43,7 @@ __all__ = [
     "check_cast",
     "check_held",
     "constant",
+    "floats",
     "operand",
     "own_array",
 ]
@@ -167,6 +169,18 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         if tape.wary:
             tape.record_entry(tensor, value)
     return tensor
+
+
+def floats(*values: Any) -> list[Tensor]:
+    """Return values as floating or complex tensors, for functions that are not for integers.
+
+    Integers and booleans take the dtype of the others, or the default dtype if there are no others:
+    the rule of ops that are declared ``floating``.
+    """
+    tensors = [as_tensor(value) for value in values]
+    if holds_integers([x.array for x in tensors]):
+        return cast_integers(tensors, range(len(tensors)), ops["cast"])
+    return tensors
 
 
 def _holds_tensors(value: Any) -> bool:

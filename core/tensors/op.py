@@ -71,6 +71,10 @@ class Op(Primitive):
         Whether the op has an effect besides its result. A trace then keeps it, in order, even if
         its result is not used. Its first input is a boolean that enables the effect, and the effect
         is disabled while ``muted`` is true.
+    floating
+        Whether it is defined for floating numbers only, or the names of the inputs for which it is.
+        Their integers and booleans are then cast before it runs: to the dtype of the other ones, or
+        to the default dtype if all are integers.
     doc
         The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
         are generated from the record if they are missing.

@@ -25,7 +25,7 @@ from ...core.extend import (
     passing,
 )
 from .losses import add_activity, regulated
-from .precision import by_policy, in_policy
+from .precision import by_policy, in_floats, in_policy
 from .symbolic import Placeholder, called, placeholders_in
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
         single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
         if not single and any(placeholders_in((inputs, args, kwargs))):
             return called(self, functools.partial(wrapper, self), (inputs, *args), kwargs)
+        if not self.takes_integers:
+            inputs = in_floats(self, inputs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)

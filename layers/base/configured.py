@@ -59,6 +59,7 @@ class Configured(Layer):
     #: Whether the layer has weights. If not, its configuration holds a policy, but no dtype.
     weighs: ClassVar[bool] = False
     takes_one = True
+    takes_integers = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -120,6 +120,9 @@ class Layer(Module):
 
     #: Whether the layer takes one tensor, so that calls refuse containers.
     takes_one: ClassVar[bool] = False
+    #: Whether ``call`` receives integers and booleans as they are. Otherwise they become floating
+    #: first, in the layer's dtype: differences of ``uint8`` would wrap around.
+    takes_integers: ClassVar[bool] = True
     #: Whether the result has the same steps as the input, and therefore the same mask.
     keeps_mask: ClassVar[bool] = False
     #: Whether the layer computes in ``float32`` under any policy, as sums over a batch should. Its

@@ -16,10 +16,11 @@ from ...core.extend import (
     default_dtype,
     flatten,
     in_precision,
+    kind_of,
     map_structure,
 )
 
-__all__ = ["by_policy", "floating", "in_policy"]
+__all__ = ["by_policy", "in_floats", "in_policy"]
 
 
 def by_policy(function: Function[Any, Any]) -> None:
@@ -73,8 +74,10 @@ def _in_precision(values: Any, dtype: str | None) -> Any:
     return map_structure(lambda x: in_precision(x, dtype) if type(x) is Tensor else x, values)
 
 
-def floating(x: Any) -> Any:
-    """Return a floating tensor as it is; cast an integer or boolean one to a floating dtype."""
-    if x.dtype.kind not in "biu":
-        return x
-    return in_precision(x.astype(default_dtype()), computing.get())
+def in_floats(layer: Any, inputs: Any) -> Any:
+    """Return a layer's inputs with integers and booleans cast to the layer's dtype."""
+    if type(inputs) is not Tensor:
+        return map_structure(lambda x: in_floats(layer, x) if type(x) is Tensor else x, inputs)
+    if kind_of(inputs.array.dtype) not in "biu":
+        return inputs
+    return inputs.astype(layer.dtype or vars(layer).get("_gradtape_dtype") or default_dtype())

@@ -64,6 +64,7 @@ class Dense(Layer, saved_as="layers.Dense"):
     """
 
     takes_one = True
+    takes_integers = False
     keeps_mask = True
 
     names_elsewhere: ClassVar[Elsewhere] = {

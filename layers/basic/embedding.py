@@ -54,6 +54,8 @@ class Embedding(Configured, saved_as="layers.Embedding"):
     (1, 3, 4)
     """
 
+    takes_integers = True
+
     #: :meth:`compute_mask` is asked in models.
     makes_mask: ClassVar[bool] = True
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": {"embeddings": ("weight", None)}}

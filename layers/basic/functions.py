@@ -139,6 +139,8 @@ class Masking(Configured, saved_as="layers.Masking"):
     [[True, False]]
     """
 
+    takes_integers = True
+
     #: :meth:`compute_mask` is asked in models.
     makes_mask: ClassVar[bool] = True
 
@@ -181,6 +183,7 @@ class Identity(Configured, saved_as="layers.Identity"):
     [1.0, 2.0]
     """
 
+    takes_integers = True
     keeps_mask = True
     takes_one = False
 

@@ -11,7 +11,7 @@ from ...core.extend import as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
 from ..base.losses import Rules
-from ..base.precision import floating
+from ..base.precision import in_floats
 
 __all__ = ["Activation", "Flatten", "Rescaling"]
 
@@ -38,6 +38,7 @@ class Activation(Configured, saved_as="layers.Activation"):
     """
 
     keeps_mask = True
+    takes_integers = True  # a function of your own may be for them
 
     def __init__(
         self, activation: Any, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
@@ -47,6 +48,8 @@ class Activation(Configured, saved_as="layers.Activation"):
 
     def call(self, x: Any) -> Any:
         """Apply the activation to ``x``."""
+        if isinstance(activations.serialize(self.activation), str):
+            x = in_floats(self, x)
         return x if self.activation is None else self.activation(x)
 
 
@@ -71,6 +74,7 @@ class Flatten(Configured, saved_as="layers.Flatten"):
     (2, 12)
     """
 
+    takes_integers = True
     takes_one = True
 
     def __init__(
@@ -147,8 +151,7 @@ class Rescaling(Configured, saved_as="layers.Rescaling"):
         self.scale, self.offset = _plain(scale), _plain(offset)
 
     def call(self, x: Any) -> Any:
-        """Scale and shift ``x``; integers are cast to the default dtype."""
-        x = floating(x)
+        """Scale and shift ``x``."""
         lengths = {len(part) for part in (self.scale, self.offset) if isinstance(part, list)}
         if lengths - {1}:
             x = self.fitted(x, {-1: max(lengths)})

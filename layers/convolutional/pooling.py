@@ -8,7 +8,6 @@ from ...core.extend import as_tensor, in_precision, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
 from ..base.losses import Rules
-from ..base.precision import floating
 from .spatial import Spatial
 
 __all__ = [
@@ -73,11 +72,11 @@ class _Pooling(Spatial):
         pool, x = type(self).pool, self.images(x)
         if self.padding == "valid":
             self.wide_enough(x, self.pool_size)
-        x = floating(x) if pool is avg_pool else x
         return self.as_given(pool(x, self.pool_size, self.strides, self.padding))
 
 
 class _MaxPooling(_Pooling):
+    takes_integers = True
     _member = """The largest element of each window of images ``(batch, {axes}, channels)``.
 
     Examples
@@ -156,13 +155,13 @@ class _Global(Spatial):
     def call(self, x: Any) -> Any:
         """Pool images."""
         self.images(x)
-        x = floating(x) if self.reduction == "mean" else x
         first = 1 if self.data_format == "channels_last" else 2
         axes = tuple(range(first, first + self.rank))
         return ops[self.reduction](x, axis=axes, keepdims=self.keepdims)
 
 
 class _GlobalMax(_Global):
+    takes_integers = True
     _member = """The largest element of each channel of images ``(batch, {axes}, channels)``.
 
     Examples
@@ -205,7 +204,6 @@ class GlobalAveragePooling1D(_GlobalAverage, saved_as="layers.GlobalAveragePooli
             return super().call(x)
         self.images(x)
         axis = 1 if self.data_format == "channels_last" else 2
-        x = floating(x)
         given, x = x, in_precision(x, "float32")
         seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=3 - axis)
         total = ops["sum"](ops["where"](seen, x, 0.0), axis=axis, keepdims=self.keepdims)

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from ...core.extend import ops
 from ..base.configured import sizes_of
 from ..base.losses import Rules
+from ..base.precision import in_floats
 from .spatial import Spatial
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
 
 class _Edged(Spatial):
     """A layer with a width before and after each spatial axis."""
+
+    takes_integers = True
 
     def widths(self, name: str, value: Any) -> tuple[tuple[int, int], ...]:
         """Return a pair ``(before, after)`` for each spatial axis.
@@ -134,6 +137,7 @@ class _Cropping(_Edged):
 
 
 class _UpSampling(Spatial):
+    takes_integers = True
     _member = """Enlarge images ``(batch, {axes}, channels)`` by whole numbers.
 
     Examples
@@ -183,7 +187,7 @@ class _UpSampling(Spatial):
             if factor > 1 and self.interpolation == "nearest":
                 x = ops["repeat"](x, repeats=factor, axis=axis)
             elif factor > 1:
-                x = _linear(x, axis, factor)
+                x = _linear(in_floats(self, x), axis, factor)
         return self.as_given(x)
 
 

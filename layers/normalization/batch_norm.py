@@ -102,6 +102,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
     makes_mask: ClassVar[bool] = False
 
     takes_one = True
+    takes_integers = False
 
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {

@@ -101,6 +101,8 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
     (2, 5, 4)
     """
 
+    takes_integers = False
+
     def __init__(
         self,
         units: int,

@@ -75,6 +75,8 @@ class RNN(Configured, saved_as="layers.RNN"):
     (2, 5, 4)
     """
 
+    takes_integers = True
+
     #: :meth:`compute_mask` passes masks on and makes none.
     makes_mask: ClassVar[bool] = False
 

@@ -39,6 +39,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     (3, 2)
     """
 
+    takes_integers = True
     takes_policy = False
     cells: list[Any]
 

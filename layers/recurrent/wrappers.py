@@ -44,6 +44,8 @@ class TimeDistributed(Configured, saved_as="layers.TimeDistributed"):
     (2, 5, 12)
     """
 
+    takes_integers = True
+
     #: :meth:`compute_mask` passes masks on and makes none.
     makes_mask: ClassVar[bool] = False
 
@@ -161,6 +163,8 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
     >>> gt.layers.Bidirectional(gt.layers.GRU(4))(gt.ones((2, 5, 3))).shape
     (2, 8)
     """
+
+    takes_integers = True
 
     #: :meth:`compute_mask` passes masks on and makes none.
     makes_mask: ClassVar[bool] = False

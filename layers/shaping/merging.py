@@ -125,6 +125,7 @@ class Maximum(_Elementwise, saved_as="layers.Maximum"):
     [3.0, 5.0]
     """
 
+    takes_integers = True
     op = "maximum"
 
 
@@ -137,6 +138,7 @@ class Minimum(_Elementwise, saved_as="layers.Minimum"):
     [1.0, 4.0]
     """
 
+    takes_integers = True
     op = "minimum"
 
 
@@ -175,6 +177,8 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     >>> gt.layers.Concatenate()([gt.ones((2, 3)), gt.ones((2, 4))]).shape
     (2, 7)
     """
+
+    takes_integers = True
 
     def __init__(
         self, axis: int = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]

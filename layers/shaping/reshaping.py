@@ -35,6 +35,8 @@ class Reshape(Configured, saved_as="layers.Reshape"):
     (2, 6, 2)
     """
 
+    takes_integers = True
+
     def __init__(
         self,
         target_shape: Sequence[int],
@@ -86,6 +88,8 @@ class Permute(Configured, saved_as="layers.Permute"):
     (5, 4, 3)
     """
 
+    takes_integers = True
+
     def __init__(
         self,
         dims: Sequence[int],
@@ -127,6 +131,8 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
     >>> gt.layers.RepeatVector(3)(gt.ones((2, 4))).shape
     (2, 3, 4)
     """
+
+    takes_integers = True
 
     def __init__(
         self, n: int, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]

@@ -6,6 +6,7 @@ Names and formulas are otherwise Keras's.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -29,7 +30,7 @@ __all__ = [
 ]
 
 
-@of_one_shape()
+@of_one_shape(labels=(0.0, 1.0))
 def binary_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -57,7 +58,7 @@ def binary_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ, or ``label_smoothing`` is not in ``[0, 1]``.
+        If the shapes differ, or a label or ``label_smoothing`` is not in ``[0, 1]``.
 
     Notes
     -----
@@ -87,7 +88,7 @@ def yes_or_no(labels: Any, y_pred: Any, from_logits: bool) -> Any:
     return binary_cross_entropy(labels=labels, probabilities=y_pred, epsilon=EPSILON)
 
 
-@of_one_shape(columns=False)
+@of_one_shape(columns=False, labels=(0.0, math.inf))
 def categorical_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -117,7 +118,8 @@ def categorical_crossentropy(
     Raises
     ------
     ValueError
-        If the shapes differ, there is only one class, or ``label_smoothing`` is not in ``[0, 1]``.
+        If the shapes differ, a label is negative, there is only one class, or ``label_smoothing``
+        is not in ``[0, 1]``.
 
     Notes
     -----

@@ -133,14 +133,14 @@ def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Tensor:
     return mean_of(huber_values(labels=y_true, predictions=y_pred, delta=delta))
 
 
-@of_one_shape()
+@of_one_shape(labels=(-1.0, 1.0))
 def hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)``.
 
     Parameters
     ----------
     y_true
-        Labels, -1 and 1. If all are 0 or 1, a 0 counts as -1.
+        Labels, from -1 to 1; most often -1 and 1. If all are 0 or 1, a 0 counts as -1.
     y_pred
         Predictions of the same shape ``(..., n)``.
 
@@ -163,7 +163,7 @@ def signed(labels: Tensor) -> Tensor:
     return ops["where"](ops["all"](either), 2.0 * labels - 1.0, labels)
 
 
-@of_one_shape(columns=False)
+@of_one_shape(columns=False, labels=(0.0, 1.0))
 def kl_divergence(y_true: Any, y_pred: Any) -> Tensor:
     """Return the Kullback-Leibler divergence ``sum(y_true * log(y_true / y_pred))``.
 
@@ -201,10 +201,13 @@ def log_cosh(y_true: Any, y_pred: Any) -> Tensor:
     [0.0]
     """
     error = y_pred - y_true
-    # the absolute value, as -inf + inf is nan; not by abs, because the second derivative needs a
-    # slope of 1 at 0
-    error = ops["where"](error < 0, -error, error)
-    return mean_of(error + ops["softplus"](-2.0 * error) - math.log(2.0))
+    near = ops["abs"](error) < 1.0
+    # near 0, the terms of the sum for large errors cancel
+    small = ops["where"](near, error, 0.0)
+    large = ops["where"](near, 1.0, ops["abs"](error))
+    by_sinh = ops["log1p"](2.0 * ops["square"](ops["sinh"](0.5 * small)))
+    by_sum = large + ops["softplus"](-2.0 * large) - math.log(2.0)
+    return mean_of(ops["where"](near, by_sinh, by_sum))
 
 
 @of_one_shape()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ...core.extend import Tensor, ops
+from ...core.extend import Tensor, ops, public
 
 # by their public names: training does not know which plugin provides them
-from ...nn import log_softmax, softmax
+from ...nn import log_softmax
 from ..shapes import EPSILON, mean_of
 from .crossentropies import (
     binary_crossentropy,
@@ -21,7 +22,7 @@ from .inputs import of_one_shape
 __all__ = ["binary_focal_crossentropy", "categorical_focal_crossentropy"]
 
 
-@of_one_shape(like=binary_crossentropy)
+@of_one_shape(like=binary_crossentropy, labels=(0.0, 1.0))
 def binary_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -57,15 +58,39 @@ def binary_focal_crossentropy(
     check_options("binary_focal_crossentropy", from_logits, label_smoothing)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
-    p = ops["sigmoid"](y_pred) if from_logits else ops["clip"](y_pred, EPSILON, 1.0 - EPSILON)
-    missed = 1.0 - (y_true * p + (1.0 - y_true) * (1.0 - p))
-    values = ops["power"](missed, gamma) * yes_or_no(y_true, y_pred, from_logits)
+    values = yes_or_no(y_true, y_pred, from_logits)
+    if from_logits:
+        # the weight of an infinite logit is 1, or the value is 0 without it
+        far = ops["isinf"](y_pred)
+        logs = _log_missed(y_true, ops["where"](far, 0.0, y_pred))
+        values = ops["where"](far, 1.0, ops["exp"](gamma * logs)) * values
+    else:
+        p = ops["clip"](y_pred, EPSILON, 1.0 - EPSILON)
+        missed = y_true * (1.0 - p) + (1.0 - y_true) * p
+        values = ops["power"](missed, gamma) * values
     if apply_class_balancing:
         values = (y_true * alpha + (1.0 - y_true) * (1.0 - alpha)) * values
     return mean_of(values, axis)
 
 
-@of_one_shape(columns=False, like=categorical_crossentropy)
+def _log_missed(labels: Tensor, logits: Tensor) -> Tensor:
+    """Return the logarithm of ``labels * (1 - p) + (1 - labels) * p``, ``p = sigmoid(logits)``.
+
+    Powers of a probability that is 0 after rounding have no finite derivatives; its logarithm has.
+    """
+    right = ops["greater"](logits, 0)
+    size = ops["where"](right, logits, -logits)
+    against = ops["where"](right, 1.0 - labels, labels)  # the share of the less likely answer
+    none = ops["equal"](against, 0)
+    rest = ops["exp"](-size) * (1.0 - against)
+    mixed = ops["log"](ops["where"](none, 1.0, against + rest))
+    # where the share is 0, this is the same, but does not round to 0; labels have a slope, too
+    grown = against * ops["exp"](ops["minimum"](size, 80.0))
+    certain = ops["log"](ops["where"](none, 1.0 - against + grown, 1.0)) - size
+    return ops["where"](none, certain, mixed) - ops["softplus"](-size)
+
+
+@of_one_shape(columns=False, like=categorical_crossentropy, labels=(0.0, math.inf))
 def categorical_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -98,10 +123,28 @@ def categorical_focal_crossentropy(
     check_options("categorical_focal_crossentropy", from_logits, label_smoothing)
     y_true = smoothed(y_true, label_smoothing, axis)
     if from_logits:
-        p, logs = softmax(y_pred, axis=axis), log_softmax(y_pred, axis=axis)
+        logs = log_softmax(y_pred, axis=axis)
+        weights = ops["exp"](gamma * _log_others(logs, axis))
+        logs = ops["where"](ops["equal"](y_true, 0), 0.0, logs)  # a logit may be -inf
     else:
         p = y_pred / ops["sum"](y_pred, axis=axis, keepdims=True)
         p = ops["clip"](p, EPSILON, 1.0 - EPSILON)
-        logs = ops["log"](p)
-    weights = ops["power"](1.0 - p, gamma) * alpha
-    return -ops["sum"](weights * y_true * logs, axis=axis)
+        logs, weights = ops["log"](p), ops["power"](1.0 - p, gamma)
+    return -ops["sum"](weights * alpha * y_true * logs, axis=axis)
+
+
+def _log_others(logs: Tensor, axis: int) -> Tensor:
+    """Return the logarithm of ``1 - p`` for each class, from those of the probabilities ``p``.
+
+    It is 0 where ``p`` is exactly 0 or 1: the weight does not matter there.
+    """
+    inside = ops["greater"](logs, -math.inf)
+    likely = ops["greater"](logs, -math.log(2.0))  # of at most one class
+    rest = ops["where"](likely, -math.inf, logs)
+    alone = ops["logical_not"](
+        ops["any"](ops["greater"](rest, -math.inf), axis=axis, keepdims=True)
+    )
+    others = public("logsumexp")(ops["where"](alone, 0.0, rest), axis=axis, keepdims=True)
+    small = ops["exp"](ops["where"](ops["logical_and"](inside, ~likely), logs, -1.0))
+    found = ops["where"](likely, others, ops["log1p"](-small))
+    return ops["where"](ops["logical_or"](~inside, ops["logical_and"](likely, alone)), 0.0, found)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .loss import Loss
 
-__all__ = ["Kind", "kind_of"]
+__all__ = ["Kind", "kind_of", "label_range"]
 
 _CLASSES = {
     "binary_crossentropy": "binary",
@@ -50,6 +50,24 @@ def kind_of(loss: Any) -> Kind | None:
     loss
         A function, a ``functools.partial`` of one, or a loss object.
     """
+    loss, settings = _innermost(loss)
+    name = getattr(loss, "__name__", "")
+    if name not in _CLASSES or not str(loss.__module__).startswith(_PACKAGE):
+        return None
+    parameters = inspect.signature(loss).parameters
+    settings = {**{key: p.default for key, p in parameters.items()}, **settings}
+    from_logits, axis = settings.get("from_logits", True), settings.get("axis", -1)
+    return Kind(name, _CLASSES[name], bool(from_logits), int(axis))
+
+
+def label_range(loss: Any) -> tuple[float, float] | None:
+    """Return the smallest and the largest label of a loss, however wrapped; None if unknown."""
+    found: tuple[float, float] | None = getattr(_innermost(loss)[0], "label_range", None)
+    return found
+
+
+def _innermost(loss: Any) -> tuple[Any, dict[str, Any]]:
+    """Return the function that a loss calls, and the settings that it passes."""
     settings: dict[str, Any] = {}
     while True:
         if isinstance(loss, functools.partial):
@@ -61,11 +79,4 @@ def kind_of(loss: Any) -> Kind | None:
         elif hasattr(loss, "__wrapped__"):
             loss = loss.__wrapped__
         else:
-            break
-    name = getattr(loss, "__name__", "")
-    if name not in _CLASSES or not str(loss.__module__).startswith(_PACKAGE):
-        return None
-    parameters = inspect.signature(loss).parameters
-    settings = {**{key: p.default for key, p in parameters.items()}, **settings}
-    from_logits, axis = settings.get("from_logits", True), settings.get("axis", -1)
-    return Kind(name, _CLASSES[name], bool(from_logits), int(axis))
+            return loss, settings

@@ -12,7 +12,7 @@ from .inputs import of_one_shape
 __all__ = ["categorical_hinge", "squared_hinge"]
 
 
-@of_one_shape(like=hinge)
+@of_one_shape(like=hinge, labels=(-1.0, 1.0))
 def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)**2``.
 
@@ -24,7 +24,7 @@ def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
     return mean_of(ops["square"](ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0)))
 
 
-@of_one_shape(columns=False)
+@of_one_shape(columns=False, labels=(0.0, 1.0))
 def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     """Return the hinge loss of the correct class against the best wrong class.
 
@@ -38,7 +38,8 @@ def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
     Returns
     -------
     A tensor of shape ``(...)``: ``max(neg - pos + 1, 0)``, with ``pos = sum(y_true * y_pred)`` and
-    ``neg = max((1 - y_true) * y_pred)``.
+    ``neg = max((1 - y_true) * y_pred)``. The products have a 0 for the correct class, so ``neg`` is
+    at least 0, as in Keras.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from .inputs import of_one_shape
 __all__ = ["dice", "tversky"]
 
 
-@of_one_shape(columns=False)
+@of_one_shape(columns=False, labels=(0.0, 1.0))
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     """Return ``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
 
@@ -46,7 +46,7 @@ def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
     return 1.0 - 2.0 * both / (whole + EPSILON)
 
 
-@of_one_shape(columns=False)
+@of_one_shape(columns=False, labels=(0.0, 1.0))
 def tversky(
     y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None
 ) -> Tensor:

@@ -45,8 +45,8 @@ class AtThresholds(OfScores):
     Raises
     ------
     ValueError
-        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1;
-        after an update in a trace, at the result.
+        If a setting is out of its range. At an update, if predictions are NaN or not from 0 to 1,
+        or labels are neither 0 nor 1; after an update in a trace, at the result.
     """
     _arguments: ClassVar[tuple[str, ...]] = ("thresholds",)
 
@@ -87,7 +87,7 @@ class AtThresholds(OfScores):
         else:
             all_count = sample_weight is None and getattr(self, "top_k", None) is None
             weight = self.checked(y_pred, weight, all_count)
-        weight = ops["reshape"](weight, shape=(-1,))
+        weight = ops["reshape"](self.of_binary(y_true, weight), shape=(-1,))
         labels = ops["reshape"](y_true.astype("bool"), shape=(-1,)).astype("float32")
         self._count(labels * weight, (1.0 - labels) * weight, ops["reshape"](y_pred, shape=(-1,)))
 

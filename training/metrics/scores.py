@@ -334,8 +334,9 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     Raises
     ------
     ValueError
-        If a setting is out of its range. At an update with such a threshold, if predictions are NaN
-        or not from 0 to 1; after an update in a trace, at the result.
+        If a setting is out of its range. At an update, if labels are neither 0 nor 1; with such a
+        threshold, also if predictions are NaN or not from 0 to 1. After an update in a trace, at
+        the result.
 
     Notes
     -----
@@ -397,6 +398,7 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
                 y_pred = self.probabilities(y_pred)
                 weight = self.checked(y_pred, weight)
             found = ops["greater"](y_pred, threshold)
+        weight = self.of_binary(y_true, weight)
         found = found.astype("float32")
         y_true = y_true.astype("float32")
         self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))

@@ -117,8 +117,25 @@ class OfScores(Stateful):
             raise ValueError(self._refusal(held))
         return weight
 
+    def of_binary(self, y_true: Tensor, weight: Tensor) -> Tensor:
+        """Return the weights; raise if a label that counts is neither 0 nor 1.
+
+        In a trace and on other devices, its weight becomes NaN, as in :meth:`checked`.
+        """
+        right = ops["logical_or"](ops["equal"](y_true, 0.0), ops["equal"](y_true, 1.0))
+        right = ops["logical_or"](right, ops["equal"](weight, 0.0))
+        if not isinstance(right.array, np.ndarray):
+            return ops["where"](right, weight, np.nan)
+        if not right.array.all():
+            wrong = y_true.array[~right.array].ravel()[0]
+            raise ValueError(
+                f"{type(self).__name__}: labels must be 0 or 1, got {wrong:g}; compare them with "
+                "a threshold first, such as y > 0.5"
+            )
+        return weight
+
     def check_state(self) -> None:
-        """Raise if predictions of earlier batches were no probabilities.
+        """Raise if predictions of earlier batches were no probabilities, or labels not 0 or 1.
 
         Each ``result`` calls it, because updates in a trace cannot raise. In a trace itself, it
         does nothing, as the state has no values there.
@@ -126,7 +143,10 @@ class OfScores(Stateful):
         if active_graph.get() is not None:
             return
         if any(np.isnan(variable.numpy()).any() for variable in self.variables):
-            held = "hold NaN or values outside 0 to 1 (or sample_weight holds NaN)"
+            held = (
+                "hold NaN or values outside 0 to 1 (or labels are neither 0 nor 1, or "
+                "sample_weight holds NaN)"
+            )
             raise ValueError(self._refusal(held))
 
     def _refusal(self, held: str) -> str:

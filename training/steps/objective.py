@@ -215,7 +215,7 @@ class Objective:
         self.meet(y)
         for head, labels in zip(self.heads, self._labels(y, what)):
             if labels is not None:
-                check_labels(head.kind, labels, what)
+                check_labels(head.loss, head.kind, labels, what)
 
     def _labels(self, y: Any, what: str) -> list[Any]:
         """Return the labels of each output; None for outputs that need none.

@@ -89,6 +89,7 @@ def elementwise(
     doc: str = "",
     kind: type[Op] | None = None,
     holomorphic: bool = True,
+    floating: bool = False,
     **rules: Callable[..., Any] | None,
 ) -> Op:
     """Make an elementwise op: its inputs broadcast, and its gradient rules use their names.
@@ -113,6 +114,7 @@ def elementwise(
         broadcasts=len(inputs) > 1,
         holomorphic=holomorphic,
         batch="elementwise",
+        floating=floating,
         doc=doc,
     )
 

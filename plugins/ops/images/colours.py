@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_dtype, as_tensor
+from ....core.extend import Tensor, as_dtype, as_tensor, floats
 from ..common.op_builders import named_in
 from ..elementwise.arithmetic import remainder
 from ..elementwise.bounds import clip, maximum
@@ -343,7 +343,7 @@ def rgb_to_hsv(images: Any) -> Tensor:
     >>> gt.image.rgb_to_hsv(gt.constant([[[0.0, 1.0, 0.0]]])).tolist()
     [[[0.3333333432674408, 1.0, 1.0]]]
     """
-    x = images_of(images, "rgb_to_hsv", 3)
+    (x,) = floats(images_of(images, "rgb_to_hsv", 3))
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
     value = max(x, -1)
     spread = value - min(x, -1)
@@ -379,7 +379,7 @@ def hsv_to_rgb(images: Any) -> Tensor:
     >>> gt.image.hsv_to_rgb(gt.constant([[[0.0, 1.0, 0.5]]])).tolist()
     [[[0.5, 0.0, 0.0]]]
     """
-    x = images_of(images, "hsv_to_rgb", 3)
+    (x,) = floats(images_of(images, "hsv_to_rgb", 3))
     hue, saturation, value = x[..., 0], x[..., 1], x[..., 2]
 
     def channel(n: float) -> Any:

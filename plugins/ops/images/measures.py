@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, as_tensor
+from ....core.extend import Tensor, as_tensor, floats
 from ..common.op_builders import named_in
 from ..elementwise.arithmetic import abs
 from ..elementwise.casting import cast
@@ -26,8 +26,13 @@ __all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "total_variation"]
 def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]:
     """Return two images as floats of one dtype, and the range of their values."""
     a, b = images_of(a, name), images_of(b, name)
-    if a.dtype != b.dtype:
+    if a.dtype.kind == b.dtype.kind == "f":
         b = cast(b, a.dtype)
+    elif a.dtype != b.dtype:  # their ranges differ: 255 is 1.0
+        raise TypeError(
+            f"{name}: the images have dtypes {a.dtype} and {b.dtype}; convert one with "
+            "gradtape.image.convert_image_dtype"
+        )
     if a.dtype.kind != "f":
         top = float(np.iinfo(a.dtype).max)
         a, b = convert_image_dtype(a, "float32"), convert_image_dtype(b, "float32")
@@ -53,6 +58,8 @@ def psnr(a: Any, b: Any, max_val: Any) -> Tensor:
 
     Raises
     ------
+    TypeError
+        If their dtypes differ, and one is no float.
     ValueError
         If they have fewer than three axes.
 
@@ -99,6 +106,8 @@ def ssim(
 
     Raises
     ------
+    TypeError
+        If their dtypes differ, and one is no float.
     ValueError
         If the images are smaller than the window.
 
@@ -167,7 +176,7 @@ def total_variation(images: Any) -> Tensor:
     >>> gt.image.total_variation(gt.constant([[[1.0], [3.0]], [[1.0], [4.0]]])).item()
     6.0
     """
-    x = images_of(images, "total_variation")
+    (x,) = floats(images_of(images, "total_variation"))
     down, right = _differences(x)
     return sum(abs(down), (-3, -2, -1)) + sum(abs(right), (-3, -2, -1))
 
@@ -197,7 +206,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     >>> dy[..., 0].tolist(), dx[..., 0].tolist()
     ([[0.0, 1.0], [0.0, 0.0]], [[2.0, 0.0], [3.0, 0.0]])
     """
-    x = images_of(image, "image_gradients")
+    (x,) = floats(images_of(image, "image_gradients"))
     down, right = _differences(x)
     last_row, last_column = zeros_like(x[..., -1:, :, :]), zeros_like(x[..., :, -1:, :])
     return concatenate([down, last_row], -3), concatenate([right, last_column], -2)
@@ -227,7 +236,7 @@ def sobel_edges(image: Any) -> Tensor:
     >>> gt.image.sobel_edges(gt.ones((4, 4, 3))).shape
     (4, 4, 3, 2)
     """
-    x = images_of(image, "sobel_edges")
+    (x,) = floats(images_of(image, "sobel_edges"))
     x = pad(x, [(0, 0)] * (x.ndim - 3) + [(1, 1), (1, 1), (0, 0)], mode="reflect")
 
     def part(rows: slice, columns: slice) -> Any:

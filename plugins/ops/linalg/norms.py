@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_tensor, current_backend, in_precision, ops, public
+from ....core.extend import F, Tensor, current_backend, floats, in_precision, ops, public
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
 from ..common.kernels import at_hand, in_float32, kind_of
@@ -384,7 +384,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
     >>> gt.clip_by_norm([3.0, 4.0], 2.5).tolist()
     [1.5, 2.0]
     """
-    t, axis = as_tensor(t), as_axis(axes, "clip_by_norm")
+    (t,), axis = floats(t), as_axis(axes, "clip_by_norm")
 
     def norm_of(tensors: list[Tensor]) -> Tensor:
         return ops["norm"](tensors[0], axis=axis, keepdims=True)

@@ -253,6 +253,7 @@ _conv = op(
         ),
     },
     infer=_conv_spec,
+    floating=True,
     holomorphic=True,
     batch=_conv_rule,
     jvp="multilinear",

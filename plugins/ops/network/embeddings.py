@@ -214,7 +214,8 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 
     Returns
     -------
-    A tensor of shape ``(num_segments, ...)`` and the dtype of ``data``; an empty segment sums to 0.
+    A tensor of shape ``(num_segments, ...)`` and the dtype of sums of ``data``; an empty segment
+    sums to 0.
 
     Raises
     ------
@@ -239,4 +240,7 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
     elif count is None:
         values = np.asarray(ids.numpy())
         count = int(values.max()) + 1 if values.size else 0
+    data = as_tensor(data)
+    if data.dtype.kind in "biu":  # as wide as NumPy's sums of integers
+        data = data.astype(np.sum(np.empty(0, data.dtype)).dtype)
     return _segment_sum(data, ids, num=as_size(count, "segment_sum"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, as_tensor, ops, same_shape
+from ....core.extend import F, Op, Tensor, floats, ops, same_shape
 from ..common.axes import one_axis, reduced_axes
 from ..common.kernels import at_hand, reals
 from ..common.op_builders import elementwise, named
@@ -28,8 +28,8 @@ __all__ = [
 
 
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
-    """Return two tensors of one shape; if a trace does not know it, each run checks."""
-    labels, other = as_tensor(labels), as_tensor(other)
+    """Return two floating tensors of one shape; if a trace does not know it, each run checks."""
+    labels, other = floats(labels, other)
     if same_shape(labels.shape, other.shape):
         return labels, other
     words = f"{name}: labels and {called} must have one shape, got {labels.shape} and {other.shape}"
@@ -72,6 +72,7 @@ _sigmoid_cross_entropy = elementwise(
     "sigmoid_cross_entropy",
     _sigmoid_cross_entropy_kernel,
     holomorphic=False,
+    floating=True,
     doc="Return ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``.",
     logits=lambda g, logits, labels: g * _confidence_less_label(logits, labels),
     labels=lambda g, logits: -(g * logits),
@@ -265,6 +266,7 @@ _huber = elementwise(
     ),
     kind=Op,
     holomorphic=False,
+    floating=True,
     doc="Return ``x**2 / 2`` up to ``delta``, and a straight line beyond.",
     x=lambda g, x, delta: g * F.minimum(F.maximum(x, -delta), delta),
 )
@@ -385,7 +387,7 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
     >>> gt.nn.cosine_similarity([[1.0, 0.0], [0.0, 2.0]], [0.0, 1.0]).tolist()
     [0.0, 1.0]
     """
-    x, y = as_tensor(x), as_tensor(y)
+    x, y = floats(x, y)
     axis = one_axis(axis, "cosine_similarity")
     lengths = [ops["norm"](v, axis=axis, keepdims=False) for v in (x, y)]
     # long vectors are scaled down by a constant: the product of their lengths could overflow

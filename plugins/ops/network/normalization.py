@@ -21,8 +21,8 @@ from ....core.extend import (
     TensorSpec,
     agreed,
     as_size,
-    as_tensor,
     exact_quotient,
+    floats,
     ops,
     shapes_differ,
     sizes_differ,
@@ -260,10 +260,12 @@ def batch_normalization(
     >>> gt.nn.batch_normalization([1.0, 5.0], 3.0, 4.0, offset=10.0, epsilon=0.0).tolist()
     [9.0, 11.0]
     """
+    x, mean, variance = floats(x, mean, variance)
     factor = ops["reciprocal"](ops["sqrt"](ops["add"](variance, epsilon)))
-    factor = factor if scale is None else ops["multiply"](factor, scale)
-    y = ops["multiply"](ops["subtract"](x, mean), factor)
-    return y if offset is None else ops["add"](y, offset)
+    y = ops["subtract"](x, mean)
+    if scale is not None:
+        factor = ops["multiply"](factor, floats(y, scale)[1])
+    return _scaled(ops["multiply"](y, factor), None, offset)
 
 
 # -- each example by itself ------------------------------------------------------------------------
@@ -278,8 +280,8 @@ def _normalised(x: Any, axis: Axis, epsilon: float) -> Any:
 
 
 def _scaled(y: Any, scale: Any, offset: Any) -> Any:
-    y = y if scale is None else ops["multiply"](y, scale)
-    return y if offset is None else ops["add"](y, offset)
+    y = y if scale is None else ops["multiply"](*floats(y, scale))
+    return y if offset is None else ops["add"](*floats(y, offset))
 
 
 @named
@@ -323,7 +325,7 @@ def layer_normalization(
     [[-1.0, 1.0], [-1.0, 1.0]]
     """
     axes = as_axis(axis, "layer_normalization")
-    return _scaled(_normalised(as_tensor(x), axes, epsilon), scale, offset)
+    return _scaled(_normalised(*floats(x), axes, epsilon), scale, offset)
 
 
 def _in_groups(shape: Any, groups: int) -> Any:
@@ -390,7 +392,7 @@ def group_normalization(
     >>> gt.nn.group_normalization([[1.0, 3.0, 10.0, 30.0]], groups=2, epsilon=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
     """
-    x, count = as_tensor(x), as_size(groups, "group_normalization")
+    (x,), count = floats(x), as_size(groups, "group_normalization")
     if (count < 1) is True or x.ndim < 2:
         raise ValueError(
             "group_normalization: at least one group and the shape (batch, ..., channels) are "

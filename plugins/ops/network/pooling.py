@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, floats
 from ..common.batching import merged, split_first, together
 from ..common.kernels import at_hand, in_float32, kind_of
 from ..common.op_builders import named, op
@@ -194,6 +194,7 @@ _avg_pool = op(
         x.dtype,
     ),
     batch=_pool_rule,
+    floating=True,
     jvp="linear",
     doc="Return the mean of each window.",
 )
@@ -316,7 +317,7 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     >>> gt.nn.avg_pool(x, 2)[0, :, :, 0].tolist()
     [[2.5, 4.5], [10.5, 12.5]]
     """
-    return _pooled(_avg_pool, "fc", x, window, strides, padding)
+    return _pooled(_avg_pool, "fc", *floats(x), window, strides, padding)
 
 
 @named

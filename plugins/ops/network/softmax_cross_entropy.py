@@ -108,6 +108,7 @@ _sparse_cross_entropy = op(
         exponential_dtype(logits.dtype),
     ),
     batch=leading,
+    floating=("logits",),
     doc="Return the cross-entropy between class labels and the softmax of logits.",
 )
 op(
@@ -116,6 +117,7 @@ op(
     gradients={"logits": _softmax_less_labels_rule, "labels": NONDIFF},
     infer=lambda logits, labels: (logits.shape, exponential_dtype(logits.dtype)),
     batch=leading,
+    floating=("logits",),
     doc="Return the softmax of logits minus 1 at the label: the gradient of the cross-entropy.",
 )
 
@@ -221,6 +223,7 @@ _cross_entropy = op(
         exponential_dtype(np.result_type(logits.dtype, labels.dtype)),
     ),
     batch=along("axis"),
+    floating=True,
     doc="Return the cross-entropy between distributions and the softmax of logits.",
 )
 op(
@@ -232,6 +235,7 @@ op(
         exponential_dtype(np.result_type(logits.dtype, labels.dtype)),
     ),
     batch=along("axis"),
+    floating=True,
     doc="Return ``sum(labels) * softmax(logits) - labels``, the gradient of the logits.",
 )
 

@@ -92,6 +92,7 @@ _conv_transpose = op(
     ),
     holomorphic=True,
     batch=_conv_transpose_rule,
+    floating=True,
     jvp="multilinear",
     doc="Enlarge images ``x``: the adjoint of a convolution with filters ``w``.",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .....core.extend import F, Op, Tensor, as_tensor, numpy_dtype, ops
+from .....core.extend import F, Op, Tensor, floats, numpy_dtype, ops
 from ...common.axes import axis_of
 from ...common.kernels import at_hand, cast_to, reals, renewed
 from ...common.op_builders import elementwise, named
@@ -31,6 +31,7 @@ silu = elementwise(
     "silu",
     lambda xp, x: xp.maximum(reals(x), -_FAR) * sigmoid_kernel(xp, x),
     holomorphic=False,
+    floating=True,
     doc="""Return ``x * sigmoid(x)``, elementwise; also known as swish.
 
     References
@@ -114,6 +115,7 @@ hard_silu = elementwise(
     # the gate first, so that fewer arrays are alive at a time
     lambda xp, x: between(xp, x + 3, 0, 6) / 6 * xp.maximum(x, -3),
     holomorphic=False,
+    floating=True,
     doc="""Return ``x * hard_sigmoid(x)``, elementwise; also known as hard swish.
 
     References
@@ -136,6 +138,7 @@ mish = elementwise(
         * xp.tanh(xp.maximum(x, xp.zeros_like(x)) + xp.log1p(xp.exp(-xp.abs(x))))
     ),
     holomorphic=False,
+    floating=True,
     doc="""Return ``x * tanh(softplus(x))``, elementwise.
 
     References
@@ -374,6 +377,7 @@ _gelu = elementwise(
     _gelu_kernel,
     kind=Op,
     holomorphic=False,
+    floating=True,
     doc="Return ``x`` times the normal distribution function of ``x``.",
     x=lambda g, x, approximate: g * F.gelu_slope(x, approximate=approximate),
 )
@@ -448,6 +452,6 @@ def glu(x: Any, axis: int = -1) -> Tensor:
     >>> gt.nn.glu([[1.0, 2.0, 0.0, 0.0]]).tolist()
     [[0.5, 1.0]]
     """
-    x = as_tensor(x)
+    (x,) = floats(x)
     values, gates = split(x, 2, axis_of(x, axis, "glu"))
     return values * ops["sigmoid"](gates)

@@ -74,6 +74,7 @@ _leaky_relu = elementwise(
     ),
     kind=Op,
     holomorphic=False,
+    floating=True,
     doc="Return ``x`` where positive, otherwise ``alpha * x``.",
     x=_leaky_slope,
 )
@@ -127,6 +128,7 @@ _elu = elementwise(
     lambda xp, x, *, alpha=1.0: xp.where(reals(x) > 0, x, alpha * xp.expm1(xp.minimum(x, 0))),
     kind=Op,
     holomorphic=False,
+    floating=True,
     doc="Return ``x`` where positive, otherwise ``alpha * (exp(x) - 1)``.",
     x=lambda g, x, alpha: g * _elu_slope(x, alpha),
 )
@@ -179,6 +181,7 @@ selu = elementwise(
         * xp.where(reals(x) > 0, x, _SELU_ALPHA * xp.expm1(xp.minimum(x, xp.zeros_like(x))))
     ),
     holomorphic=False,
+    floating=True,
     doc="""Return the scaled exponential linear unit: ``scale * elu(x, alpha)``, elementwise.
 
     Notes
@@ -209,6 +212,7 @@ _celu = elementwise(
     _celu_kernel,
     kind=Op,
     holomorphic=False,
+    floating=True,
     # the exponential of positive x is not needed, and could overflow
     x=lambda g, x, alpha: g * F.exp(F.where(x > 0, 0.0, x) / alpha),
     doc="Return ``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))``, elementwise.",
@@ -262,6 +266,7 @@ softplus = elementwise(
     "softplus",
     lambda xp, x: xp.maximum(reals(x), 0) + xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
+    floating=True,
     doc="""Return ``log(1 + exp(x))``, elementwise, without overflow.
 
     Notes
@@ -315,6 +320,7 @@ _squareplus = elementwise(
     _squareplus_kernel,
     kind=Op,
     holomorphic=False,
+    floating=True,
     x=lambda g, x, out, b: g * F.squareplus_slope(x, out, b=b),
     doc="Return ``(x + sqrt(x * x + b)) / 2``, elementwise.",
 )

@@ -18,6 +18,7 @@ def _shrink(name: str, kernel: Any, doc: str) -> Op:
         kernel,
         kind=Op,
         holomorphic=False,
+        floating=True,
         x=lambda g, x, threshold: F.where(F.abs(x) > threshold, g, 0.0),
         doc=doc,
     )
@@ -43,6 +44,7 @@ tanh_shrink = elementwise(
     "tanh_shrink",
     lambda xp, x: x - xp.tanh(reals(x)),
     holomorphic=False,
+    floating=True,
     x=lambda g, x: g * F.square(F.tanh(x)),
     doc="""Return ``x - tanh(x)``, elementwise.
 

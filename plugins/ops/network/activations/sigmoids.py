@@ -22,6 +22,7 @@ sigmoid = elementwise(
     "sigmoid",
     sigmoid_kernel,
     holomorphic=False,
+    floating=True,
     doc="""Return ``1 / (1 + exp(-x))``, elementwise, without overflow.
 
     Notes
@@ -72,6 +73,7 @@ log_sigmoid = elementwise(
     "log_sigmoid",
     lambda xp, x: xp.minimum(reals(x), xp.zeros_like(x)) - xp.log1p(xp.exp(-xp.abs(x))),
     holomorphic=False,
+    floating=True,
     doc="""Return ``log(sigmoid(x))``, elementwise, without overflow.
 
     Notes
@@ -99,6 +101,7 @@ softsign = elementwise(
     "softsign",
     _softsign_kernel,
     holomorphic=False,
+    floating=True,
     doc="""Return ``x / (1 + abs(x))``, elementwise.
 
     References
@@ -124,6 +127,7 @@ hard_sigmoid = elementwise(
     "hard_sigmoid",
     lambda xp, x: between(xp, x + 3, 0, 6) / 6,
     holomorphic=False,
+    floating=True,
     doc="""Return ``relu6(x + 3) / 6``, elementwise.
 
     Notes
@@ -145,6 +149,7 @@ hard_tanh = elementwise(
     "hard_tanh",
     lambda xp, x: between(xp, x, -1, 1),
     holomorphic=False,
+    floating=True,
     doc="""Return ``x`` limited to the interval from -1 to 1, elementwise.
 
     Notes

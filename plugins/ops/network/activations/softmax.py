@@ -58,6 +58,7 @@ _softmax = op(
         "x": lambda g, out, axis: out * (g - F.sum(g * out, axis=axis, keepdims=True)),
     },
     infer=same_shape("softmax", exponential_dtype),
+    floating=True,
     batch=along("axis"),
     doc="Return exponentials that sum to 1 along an axis.",
 )
@@ -68,6 +69,7 @@ _log_softmax = op(
         "x": lambda g, out, axis: g - F.exp(out) * F.sum(g, axis=axis, keepdims=True),
     },
     infer=same_shape("log_softmax", exponential_dtype),
+    floating=True,
     batch=along("axis"),
     doc="Return the logarithm of the softmax along an axis.",
 )
