@@ -18,10 +18,10 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
-from .choices import if_stmt
+from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
-from .mutations import raising_while, unchanged
+from .mutations import Found, Watch, check_consumed, raising_while
 from .values import (
     Form,
     Held,
@@ -189,13 +189,30 @@ class _Loop:
     """A traced loop: the variables that it carries, and its step."""
 
     def __init__(
-        self, what: str, get_state: State, set_state: Setter, names: Sequence[str]
+        self, what: str, get_state: State, set_state: Setter, names: Sequence[str], watch: Watch
     ) -> None:
-        self.what = what
-        self.get, self.set = get_state, set_state
+        self.what, self.watch = what, watch
+        self._get, self._set, self._count = get_state, set_state, len(names)
         self.start = living(get_state(), names)
         self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
         self.sizes: list[int] = []  # the number of tensors of each slot
+
+    def get(self) -> tuple[Any, ...]:
+        """Return the values of the variables."""
+        return (*self._get(), *self.watch.get())
+
+    def set(self, values: tuple[Any, ...]) -> None:
+        """Assign values to the variables."""
+        self._set(values[: self._count])
+        self.watch.set(values[self._count :])
+
+    def _grow(self) -> None:
+        """Carry what the watch found that a step changes besides the variables."""
+        for name, value in [*zip(self.watch.names, self.watch.start, strict=True)][
+            len(self.slots) - self._count :
+        ]:
+            self.slots.append(_Slot(name, value))
+            self.start = (*self.start, value)
 
     def first(self) -> list[Tensor]:
         """Return the tensors that the loop starts with."""
@@ -213,6 +230,7 @@ class _Loop:
         self.enter(leaves)
         with raising_while(f"a step of the {self.what} is traced"):
             run()
+        self.watch.find()
         before, found, again = list(leaves), list[Tensor](), False
         for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
             try:
@@ -230,6 +248,10 @@ class _Loop:
             try:
                 found = list(attempt())
             except Again:
+                self.set(self.start)
+                continue
+            except Found:
+                self._grow()
                 self.set(self.start)
                 continue
             except BaseException:
@@ -270,12 +292,16 @@ def while_stmt(
         done += 1
     else:
         return
-    loop = _Loop("'while'", get_state, set_state, names)
+    watch = Watch("while", (body, test), names, set_state)
+    loop = _Loop("'while'", get_state, set_state, names, watch)
 
     def attempt() -> Sequence[Tensor]:
         def goes_on(*leaves: Tensor) -> Tensor:
             loop.enter(leaves)
-            return truth(test(), "'while'")
+            before = watch.get()
+            holds = truth(test(), "'while'")
+            watch.unchanged("'while'", before)
+            return holds
 
         found: list[Tensor] = while_loop(
             goes_on,
@@ -285,7 +311,7 @@ def while_stmt(
         )
         return found
 
-    with unchanged("while", names, body, test):
+    with watch():
         loop.run(attempt, lambda: False)
 
 
@@ -321,8 +347,9 @@ def for_stmt(
         return
     if most is not None:
         rows = rows.first(most)
-    with unchanged("for", names, body):
-        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names))
+    watch = Watch("for", (body,), names, set_state)
+    with watch():
+        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names, watch))
 
 
 class _Widens(Exception):
@@ -385,6 +412,7 @@ def _python_for(
 ) -> None:
     """Run a block for each item of a Python iterable; a traced condition may end the loop."""
     copies = 0
+    check_consumed([iterated])
     if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
         warn_user(
             "autograph: the elements of a dataset become constants of the trace, with one copy of "
@@ -407,10 +435,11 @@ def _python_for(
                 f"it: this takes more than {_MOST_COPIES:,} copies of its body; loop over a tensor "
                 "(gradtape.arange) to trace one step instead"
             )
-        if_stmt(
+        choose(
             truth(more, "'for'"),
             lambda: body(item),  # noqa: B023
             lambda: None,
+            (body,),
             get_state,
             set_state,
             names,

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.extend import Tensor, as_tensor, flatten, ops, pack_like, user_line
 from ..plugins.ops.control.cond import cond
+from .mutations import Retrace
 from .values import (
     Form,
     Held,
@@ -25,8 +26,8 @@ from .values import (
 __all__ = ["Again", "merged"]
 
 
-class Again(Exception):
-    """The trace must be made again, because of something found after its start."""
+class Again(Retrace):
+    """A variable starts in another form than the trace assumed."""
 
 
 class _Plan:

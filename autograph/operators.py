@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.extend import user_line
 from .calls import CONVERTED, call
-from .choices import and_, compare, if_exp, if_stmt, not_, or_
+from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
 from .effects import assert_stmt, text
 from .loops import for_stmt, while_stmt
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
@@ -26,6 +26,8 @@ __all__ = [
     "for_stmt",
     "if_exp",
     "if_stmt",
+    "is_",
+    "is_not",
     "ld",
     "ldu",
     "not_",

@@ -10,7 +10,7 @@ from malt.pyct import anno, qual_names
 
 from .sources import NoSource, Source
 
-__all__ = ["before_analysis", "with_effects", "with_expressions"]
+__all__ = ["before_analysis", "captured_names", "with_effects", "with_expressions"]
 
 
 # Syntax that the converters do not know and would get wrong.
@@ -54,6 +54,24 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
     if isinstance(node, ast.FunctionDef):
         node.returns, node.decorator_list = None, []
     return _Renamed(source.owner, namespace, options).visit(node)
+
+
+_LATER = (ast.Lambda, ast.FunctionDef, ast.GeneratorExp, ast.ClassDef)
+
+
+def captured_names(node: Any) -> frozenset[str]:
+    """Return the variables that code inside a function may read or assign at another time.
+
+    They are those that functions, classes and generators inside it mention, and those of outer
+    scopes.
+    """
+    found: set[str] = set()
+    for x in ast.walk(node):
+        if isinstance(x, (ast.Global, ast.Nonlocal)):
+            found.update(x.names)
+        elif isinstance(x, _LATER) and x is not node:
+            found.update(name.id for name in ast.walk(x) if isinstance(name, ast.Name))
+    return frozenset(found)
 
 
 class _Renamed(ast.NodeTransformer):
@@ -170,17 +188,25 @@ class _Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            return _compared(node, node.ops[0], node.left, node.comparators[0]) or node
         pairs: list[ast.expr] = []
         for kind, right in zip(node.ops, node.comparators, strict=True):
             test: Any = ast.parse("lambda a, b: a < b", mode="eval").body
             test.body.ops = [kind]
+            test.body = _compared(node, kind, test.body.left, *test.body.comparators) or test.body
             pairs.append(ast.Tuple([test, _lambda(right)], ast.Load()))
         return _call("compare", node, node.left, *pairs)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
         return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def _compared(node: ast.AST, kind: ast.cmpop, left: ast.expr, right: ast.expr) -> Any:
+    """Return ``is`` or ``is not`` as a call; None for other comparisons."""
+    if not isinstance(kind, (ast.Is, ast.IsNot)):
+        return None
+    return _call("is_" if isinstance(kind, ast.Is) else "is_not", node, left, right)
 
 
 def with_expressions(node: Any) -> Any:
