@@ -1,0 +1,71 @@
+"""Reduction of a program to the smallest one found with the same outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .checking import compared
+from .writer import Line, Program
+
+__all__ = ["reduced"]
+
+TRIES = 150
+
+
+def reduced(program: Program, outcome: str, tries: int = TRIES) -> Program:
+    """Return the smallest program found that still has an outcome."""
+    smaller = True
+    start = 0
+    while smaller:
+        smaller = False
+        for i, candidate in enumerate(list(_steps(program))[start:] or []):
+            tries -= 1
+            if tries < 0:
+                return program
+            if compared(candidate)[0] == outcome:
+                program, smaller, start = candidate, True, max(0, start + i - 2)
+                break
+        if not smaller and start:
+            smaller, start = True, 0
+    return program
+
+
+def _steps(program: Program) -> Iterator[Program]:
+    """Give simpler programs, the largest simplifications first."""
+    lines = program.lines
+    spans = [(i, _end(lines, i)) for i in range(len(lines))]
+    for i, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        if lines[i].text != "pass":
+            yield program.without(i, end)
+    for i in range(len(program.told)):
+        yield replace(program, told=program.told[:i] + program.told[i + 1 :])
+    for i, end in spans:
+        line = lines[i]
+        if end > i + 1:
+            inside = [replace(x, depth=x.depth - 1) for x in lines[i + 1 : end]]
+            yield program.without(i, end, *inside)
+        elif line.text not in ("pass", "break", "continue"):
+            yield program.without(i, end, Line(line.depth, "pass"))
+        for text in _simpler(line.text):
+            if text != line.text and len(text) < len(line.text):
+                yield program.without(i, i + 1, replace(line, text=text))
+
+
+def _end(lines: tuple[Line, ...], i: int) -> int:
+    end = i + 1
+    while end < len(lines) and lines[end].depth > lines[i].depth:
+        end += 1
+    return end
+
+
+def _simpler(text: str) -> Iterator[str]:
+    if re.match(r"(if|elif) .*:$", text):
+        yield re.sub(r"^(\w+) .*", r"\1 a > 0.1:", text)
+    if re.match(r"while \w+ < 3 and", text):
+        yield re.sub(r"and .*", "and (a > 0.1):", text)
+    found = re.match(r"(\w+) = gt\.tanh\((.*)\)$", text)
+    if found:
+        yield f"{found[1]} = {found[2]}"
+        yield f"{found[1]} = a * 2.0"
