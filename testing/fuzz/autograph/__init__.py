@@ -7,6 +7,7 @@ it. A trace must give the same values and two derivatives, or refuse the program
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from importlib.util import find_spec
 
@@ -33,6 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="OUTCOME", help=f"only print failures of this outcome: {', '.join(BAD)}"
     )
     parser.add_argument(
+        "--avoid",
+        action="append",
+        metavar="REGEX",
+        default=[],
+        help="leave out programs whose text this pattern matches; may be given more than once",
+    )
+    parser.add_argument(
         "--keep-going", action="store_true", help="do not stop at the first failure"
     )
 
@@ -47,6 +55,9 @@ def run(options: argparse.Namespace) -> int:
     while clock.runs(done) and (options.keep_going or not failures):
         program = written(options.seed + done)
         done += 1
+        if any(re.search(pattern, program.text, re.MULTILINE) for pattern in options.avoid):
+            counts["avoided"] += 1
+            continue
         outcome, said = compared(program)
         counts[outcome] += 1
         if outcome == "refused":

@@ -37,8 +37,7 @@ def _steps(program: Program) -> Iterator[Program]:
     lines = program.lines
     spans = [(i, _end(lines, i)) for i in range(len(lines))]
     for i, end in sorted(spans, key=lambda span: span[0] - span[1]):
-        if lines[i].text != "pass":
-            yield program.without(i, end)
+        yield program.without(i, end)
     for i in range(len(program.told)):
         yield replace(program, told=program.told[:i] + program.told[i + 1 :])
     for i, end in spans:

@@ -106,6 +106,8 @@ class Writer:
             return self.read()
         if kind < 0.35:
             return c
+        if kind > 0.985:
+            return f"checked({a})"
         if kind < 0.42 and depth == 0:
             return f"({self.value(1)} if {self.test()} else {self.value(1)})"
         return self.pick(
@@ -114,7 +116,6 @@ class Writer:
             f"gt.sin({a}) * {b}",
             f"x[2] * {a}",
             f"helper({a}, {b})",
-            f"checked({a})",
             a,
         )
 
