@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         if any(re.search(pattern, program.text, re.MULTILINE) for pattern in options.avoid):
             counts["avoided"] += 1
             continue
-        outcome, said = compared(program)
+        outcome, said, _ = compared(program)
         counts[outcome] += 1
         if outcome == "refused":
             refusals[said[:160]] += 1
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             failures += 1
             if shown < options.shrink and options.only in (None, outcome):
                 shown += 1
-                small = reduced(program, outcome)
+                small = reduced(program)
                 print(f"\n# --seed {program.seed} {outcome}: {compared(small)[1]}"[:400])
                 print(f"# {'; '.join(small.tags)}\n{small.text}", flush=True)
     for text, count in refusals.most_common(options.refusals):

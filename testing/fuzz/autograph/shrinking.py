@@ -14,21 +14,32 @@ __all__ = ["reduced"]
 TRIES = 150
 
 
-def reduced(program: Program, outcome: str, tries: int = TRIES) -> Program:
-    """Return the smallest program found that still has an outcome."""
+def reduced(program: Program, tries: int = TRIES) -> Program:
+    """Return the smallest program found that has the outcome of this one."""
+    outcome, _, point = compared(program)
+
+    def fails(candidate: Program) -> bool:
+        nonlocal tries
+        tries -= 1
+        return compared(candidate, [point])[0] == outcome
+
+    # most of a program has nothing to do with it: halves first, then quarters, ...
+    size = len(program.lines) // 2
+    while size > 1:
+        for first in range(len(program.lines) - size, -1, -size):
+            candidate = program.without(first, first + size)
+            if fails(candidate):
+                program = candidate
+        size //= 2
     smaller = True
-    start = 0
-    while smaller:
+    while smaller and tries > 0:
         smaller = False
-        for i, candidate in enumerate(list(_steps(program))[start:] or []):
-            tries -= 1
-            if tries < 0:
-                return program
-            if compared(candidate)[0] == outcome:
-                program, smaller, start = candidate, True, max(0, start + i - 2)
+        for candidate in _steps(program):
+            if fails(candidate):
+                program, smaller = candidate, True
                 break
-        if not smaller and start:
-            smaller, start = True, 0
+            if tries <= 0:
+                break
     return program
 
 
