@@ -18,7 +18,8 @@ from ..core.extend import (
     user_line,
 )
 from .merging import merged
-from .mutations import Found, Watch, raising_while
+from .mutations import Found, Watch
+from .raising import raising_while
 from .values import (
     is_traced,
     living,
@@ -98,7 +99,7 @@ def _merged(
     watch: Watch, test: Tensor, if_true: Any, if_false: Any, names: Sequence[str], starts: Any
 ) -> list[Any]:
     """Return the values that two branches leave, and those of the places that they change."""
-    with watch():
+    with watch(), raising_while("an 'if' is traced"):
         while True:
             try:
                 return merged(

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from ..core.errors import BackendUnavailable, TraceError
 from ..core.extend import Function, converting, late
 from .calls import KEPT, ask_for, converted
-from .mutations import deferring, unwatched
+from .mutations import unwatched
+from .raising import deferring
 from .sources import NoSource, source_of
 
 __all__ = ["do_not_convert", "running", "set_loop_options", "to_code", "to_graph"]

@@ -21,7 +21,8 @@ from ..plugins.ops.control.while_loop import while_loop
 from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
-from .mutations import Found, Watch, check_consumed, raising_while
+from .mutations import Found, Watch, check_consumed, keep_apart
+from .raising import raising_while
 from .values import (
     Form,
     Held,
@@ -180,6 +181,8 @@ class _Slot:
     def result(self, leaves: list[Tensor], sure: bool) -> Any:
         """Return the variable after the loop; ``sure`` means that each run takes a step."""
         value = self.taken(leaves)
+        if self.carried and self.start.assigned is not False:
+            keep_apart(self.plain, held_by(value).value, self.start.value)
         if isinstance(value, Maybe) and sure and self.always:
             return value.value
         return value
@@ -311,7 +314,7 @@ def while_stmt(
         )
         return found
 
-    with watch():
+    with watch(), raising_while("a 'while' is traced"):
         loop.run(attempt, lambda: False)
 
 
@@ -348,7 +351,7 @@ def for_stmt(
     if most is not None:
         rows = rows.first(most)
     watch = Watch("for", (body,), names, set_state)
-    with watch():
+    with watch(), raising_while("a 'for' is traced"):
         _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names, watch))
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..core.extend import Tensor, as_tensor, flatten, ops, pack_like, user_line
 from ..plugins.ops.control.cond import cond
-from .mutations import Retrace
+from .mutations import keep_apart, was_there
+from .raising import Retrace
 from .values import (
     Form,
     Held,
@@ -160,7 +161,7 @@ def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
             if is_number(x) and hasattr(y, "as_memory"):
                 plan.memories[i] = described(x)[0][1:]
                 return True
-        if not same_python(a, b):
+        if not same_python(a, b) or (a is not b and (was_there(a) or was_there(b))):
             raise ValueError(
                 f"{user_line()}: {name} is {worded(a)} if the condition holds, and {worded(b)} "
                 "otherwise; in a trace, only tensors and numbers can depend on a condition"
@@ -209,6 +210,10 @@ def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor])
                 tensor = x
         leaves.append(tensor)
     value = pack_like(first.value, leaves)
+    if a.value is b.value and isinstance(a.value, (list, dict)):
+        value = a.value  # itself: the statement knows what its branches change in it
+    else:
+        keep_apart(name, value, a.value, b.value)
     assigned = next(found) if plan.maybe else True
     if a.assigned is True and b.assigned is True:
         return value

@@ -7,21 +7,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..core.errors import TraceError
-from ..core.extend import Function, Module, Operators, Variable, flatten, line_of, user_line
-from .holders import WHOLE, Entries, State
+from ..core.extend import Function, Module, Operators, Variable, flatten, user_line
+from .holders import WHOLE, Entries, State, is_same
+from .raising import Retrace, at_the_end
 from .reach import reached
 from .values import Undefined
 
-__all__ = ["Found", "Retrace", "Watch", "check_consumed", "deferring", "raising_while", "unwatched"]
+__all__ = ["Found", "Watch", "check_consumed", "keep_apart", "unwatched", "was_there"]
 
-_PACKAGE = __name__.partition(".")[0]
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
-_raised: ContextVar[list[tuple[Exception, str]] | None] = ContextVar("raised", default=None)
-
-
-class Retrace(Exception):
-    """The trace must be made again, because of something found after its start."""
 
 
 class Found(Retrace):
@@ -175,8 +169,8 @@ class Watch:
         if key is WHOLE:
             if not isinstance(holder.of, list):
                 return False
-            rest, value = now, [x for i, x in now.items() if i not in holder.before]
-            if len(value) != len(rest) - len(holder.before) or holder.before.items() - rest.items():
+            value = [x for i, x in now.items() if i not in holder.before]
+            if not all(i in now and is_same(now[i], x) for i, x in holder.before.items()):
                 return False
         else:
             value = now.get(key)
@@ -228,6 +222,56 @@ def check_consumed(iterators: Iterable[Any]) -> None:
                     )
 
 
+def keep_apart(name: str, chosen: Any, *originals: Any) -> None:
+    """Check, when the function has been traced, that containers stay as they are.
+
+    Parameters
+    ----------
+    name
+        The variable.
+    chosen
+        Its value after a traced statement. Its containers are new.
+    originals
+        The values that it may be in a run. Their containers may have other names.
+    """
+    seen = [watch.seen for watch in _watches.get()]
+    old = [x for value in originals for x in _containers(value) if any(id(x) in s for s in seen)]
+    if not old:
+        return
+    kept = [(x, _copied(x)) for x in (*old, *_containers(chosen))]
+    line = user_line()
+
+    def check() -> None:
+        for x, before in kept:
+            now = _copied(x)
+            if len(now) != len(before) or not all(map(is_same, now, before)):
+                raise ValueError(
+                    f"{line}: a run decides which {type(x).__name__} {name!r} is, and one of them "
+                    "is changed afterwards, which would not reach the other; make a copy and "
+                    "change that"
+                )
+
+    at_the_end(check)
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    """Yield the lists and dicts in a value."""
+    if isinstance(value, (list, dict)):
+        yield value
+    if isinstance(value, (list, tuple, dict)):
+        for x in value.values() if isinstance(value, dict) else value:
+            yield from _containers(x)
+
+
+def _copied(x: Any) -> list[Any]:
+    return [y for pair in x.items() for y in pair] if isinstance(x, dict) else list(x)
+
+
+def was_there(x: Any) -> bool:
+    """Return whether an object was there before the traced statement."""
+    return any(id(x) in watch.seen for watch in _watches.get())
+
+
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let the ``with`` block change objects once, while tracing, as it is meant to."""
@@ -241,50 +285,3 @@ def unwatched() -> Iterator[None]:
         _watches.reset(token)
         for watch in watches:
             watch.accept()
-
-
-@contextmanager
-def raising_while(what: str) -> Iterator[None]:
-    """Note errors of the user's code: they are raised while ``what`` is traced."""
-    try:
-        yield
-    except Retrace:
-        raise
-    except Exception as error:
-        raised = _raised.get()
-        if raised is not None and all(error is not e for e, _ in raised):
-            raised.append((error, what))
-        raise
-
-
-@contextmanager
-def deferring() -> Iterator[None]:
-    """Raise the errors of traced blocks, whatever the code around them catches.
-
-    A ``try`` around a traced block would catch what the block raises in some runs only, and decide
-    for all of them.
-    """
-    raised: list[tuple[Exception, str]] = []
-    token = _raised.set(raised)
-    try:
-        yield
-    except Exception as error:
-        if not raised or (error is raised[0][0] and not _is_users(error)):
-            raise
-    finally:
-        _raised.reset(token)
-    if raised:
-        error, what = raised[0]
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise TraceError(
-            f"{line_of(error)}: {text}; this is raised while {what}, whatever a run would do; to "
-            "check in each run, use 'assert'"
-        ) from error
-
-
-def _is_users(error: Exception) -> bool:
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    name = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-    return name.partition(".")[0] != _PACKAGE

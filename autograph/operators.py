@@ -8,8 +8,9 @@ from typing import Any
 from ..core.extend import user_line
 from .calls import CONVERTED, call
 from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
-from .effects import assert_stmt, text
+from .effects import assert_stmt, hashed, text
 from .loops import for_stmt, while_stmt
+from .raising import noted
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "compare",
     "converted_call",
     "for_stmt",
+    "hashed",
     "if_exp",
     "if_stmt",
     "is_",
@@ -31,6 +33,7 @@ __all__ = [
     "ld",
     "ldu",
     "not_",
+    "noted",
     "or_",
     "text",
     "while_stmt",

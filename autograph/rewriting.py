@@ -122,13 +122,32 @@ def _is_options(value: Any) -> bool:
     return getattr(value, "sets_loop_options", False) is True
 
 
+_CATCHING = frozenset({"AssertionError", "Exception", "BaseException"})
+
+
 class _Told(ast.NodeTransformer):
     """Turns each ``assert`` and each f-string that is printed into a call."""
+
+    def __init__(self) -> None:
+        self._caught = False  # whether a handler around catches the error of an assertion
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        before = self._caught
+        for handler in node.handlers:
+            names = ast.walk(handler.type) if handler.type else [ast.Name("Exception")]
+            self._caught |= any(isinstance(x, ast.Name) and x.id in _CATCHING for x in names)
+        node.body = [self.visit(x) for x in node.body]
+        self._caught = before
+        node.handlers = [self.visit(x) for x in node.handlers]
+        node.orelse = [self.visit(x) for x in node.orelse]
+        node.finalbody = [self.visit(x) for x in node.finalbody]
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
         message = _told(node.msg) if node.msg else ast.Constant(None)
-        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message)))
+        caught = ast.Constant(self._caught)
+        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message), caught))
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -171,7 +190,44 @@ def with_effects(node: Any) -> Any:
 
 
 class _Expressions(ast.NodeTransformer):
-    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls."""
+    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls.
+
+    It also notes errors where code may handle them, and looks at what becomes a key.
+    """
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        if node.handlers:
+            node.body = [_noting(node.body)]
+        return node
+
+    def visit_With(self, node: ast.With) -> Any:
+        self.generic_visit(node)
+        node.body = [_noting(node.body)]
+        return node
+
+    def visit_Set(self, node: ast.Set) -> Any:
+        self.generic_visit(node)
+        node.elts = [_call("hashed", node, x) for x in node.elts]
+        return node
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        self.generic_visit(node)
+        node.elt = _call("hashed", node, node.elt)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        self.generic_visit(node)
+        node.keys = [
+            x if x is None or isinstance(x, ast.Constant) else _call("hashed", node, x)
+            for x in node.keys
+        ]
+        return node
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        self.generic_visit(node)
+        node.key = _call("hashed", node, node.key)
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
@@ -200,6 +256,15 @@ class _Expressions(ast.NodeTransformer):
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
         return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def _noting(body: list[ast.stmt]) -> ast.Try:
+    """Return a block that notes its errors and raises them."""
+    made: Any = ast.parse(
+        "try: pass\nexcept Exception as ag__error:\n    ag__.noted(ag__error)\n    raise"
+    ).body[0]
+    made.body = body
+    return made  # type: ignore[no-any-return]
 
 
 def _compared(node: ast.AST, kind: ast.cmpop, left: ast.expr, right: ast.expr) -> Any:
