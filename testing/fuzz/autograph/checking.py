@@ -56,7 +56,7 @@ def compared(program: Program, points: Sequence[int] = (0, 1, 2)) -> tuple[str, 
         for i in points:
             # derivatives take most of the time, and one point shows whether they are right
             slopes = i == points[0]
-            wanted = _result(f, POINTS[i], slopes)
+            wanted = _result(f, POINTS[i], slopes, 2.0 if len(points) > 1 else 0.25)
             if isinstance(wanted, Raised) and len(points) == 1 and wanted.type in _NO_PROGRAM:
                 return "invalid", wanted.text, i
             found = _result(traced, POINTS[i], slopes)
@@ -94,7 +94,7 @@ def _load(text: str, file: str, scope: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _limited(seconds: float = 2.0) -> Iterator[None]:
+def _limited(seconds: float) -> Iterator[None]:
     """Raise :class:`Endless` in a block that takes longer: a reduced program may never end."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -112,10 +112,10 @@ def _limited(seconds: float = 2.0) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def _result(f: Callable[[Any], Any], point: Any, slopes: bool) -> Any:
+def _result(f: Callable[[Any], Any], point: Any, slopes: bool, limit: float = 4.0) -> Any:
     """Return a plain value of the result, with two derivatives, or the error."""
     try:
-        with _limited():
+        with _limited(limit):
             return _values(f, point, slopes)
     except (Exception, Endless) as error:
         return Raised(error)

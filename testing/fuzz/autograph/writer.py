@@ -36,7 +36,7 @@ class Program:
         body = (
             "    " * line.depth + line.text.replace(TOLD, told) for line in self.lines
         )
-        return "\n".join(("def f(x):", *body, f"    return {told}", ""))
+        return "\n".join(("def f(x):", "    reset()", *body, f"    return {told}", ""))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -67,7 +67,6 @@ class Writer:
 
     def program(self, seed: int) -> Program:
         """Return the whole program."""
-        self.line(1, "reset()")
         self.line(1, "a, b = x[0], x[1] * 1.5")
         for name in self.states:
             for text in STATES[name].made:
