@@ -14,10 +14,11 @@ from importlib.util import find_spec
 from ..commands import Clock
 from .checking import compared
 from .shrinking import reduced
-from .writer import Program, written
+from .writer import Line, Program, written
 
-__all__ = ["Program", "add_arguments", "compared", "reduced", "run", "written"]
+__all__ = ["BAD", "Line", "Program", "add_arguments", "compared", "reduced", "run", "written"]
 
+#: Outcomes that are defects.
 BAD = ("different", "no error", "raw error", "wrong error")
 
 
@@ -50,7 +51,11 @@ def run(options: argparse.Namespace) -> int:
     if find_spec("malt") is None:
         print('fuzz autograph: needs pip install "gradtape[autograph]"')
         return 2
-    clock, counts, refusals = Clock(options.seconds, options.examples), Counter[str](), Counter[str]()
+    clock, counts, refusals = (
+        Clock(options.seconds, options.examples),
+        Counter[str](),
+        Counter[str](),
+    )
     done = failures = shown = 0
     while clock.runs(done) and (options.keep_going or not failures):
         program = written(options.seed + done)

@@ -20,10 +20,8 @@ import gradtape as gt
 from .prelude import PRELUDE
 from .writer import Program
 
-__all__ = ["OUTCOMES", "compared"]
+__all__ = ["compared"]
 
-#: What can come out: ``bad`` ones are defects.
-OUTCOMES = ("same", "both raise", "refused", "wrong error", "raw error", "different", "no error")
 POINTS = np.array([[0.7, -0.45, 0.2], [-0.8, 0.35, 1.1], [0.15, 0.9, -0.25]])
 NUMBERS = itertools.count()
 # errors that say that a reduced program lacks something
@@ -50,7 +48,7 @@ def compared(program: Program, points: Sequence[int] = (0, 1, 2)) -> tuple[str, 
     except SyntaxError as error:
         return "invalid", str(error), 0
     traced = gt.function(f, autograph=True)
-    ran = len(points) > 1
+    ran = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for i in points:
