@@ -13,11 +13,13 @@ from importlib.util import find_spec
 
 from ..commands import Clock
 from .checking import compared
+from .contexts import PLACES, each
 from .shrinking import reduced
-from .writer import Program, written
+from .writer import Line, Program, written
 
-__all__ = ["Program", "add_arguments", "compared", "reduced", "run", "written"]
+__all__ = ["BAD", "Line", "Program", "add_arguments", "compared", "reduced", "run", "written"]
 
+#: Outcomes that are defects.
 BAD = ("different", "no error", "raw error", "wrong error")
 
 
@@ -41,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out programs whose text this pattern matches; may be given more than once",
     )
     parser.add_argument(
+        "--each",
+        action="append",
+        metavar="PLACE",
+        help="instead of random programs, every change and read of a state alone at a place, such "
+        f"as 'if' or 'all': {', '.join(PLACES)}",
+    )
+    parser.add_argument(
         "--keep-going", action="store_true", help="do not stop at the first failure"
     )
 
@@ -50,7 +59,13 @@ def run(options: argparse.Namespace) -> int:
     if find_spec("malt") is None:
         print('fuzz autograph: needs pip install "gradtape[autograph]"')
         return 2
-    clock, counts, refusals = Clock(options.seconds, options.examples), Counter[str](), Counter[str]()
+    if options.each:
+        return _each(options)
+    clock, counts, refusals = (
+        Clock(options.seconds, options.examples),
+        Counter[str](),
+        Counter[str](),
+    )
     done = failures = shown = 0
     while clock.runs(done) and (options.keep_going or not failures):
         program = written(options.seed + done)
@@ -77,3 +92,19 @@ def run(options: argparse.Namespace) -> int:
         f"unexplained: {failures}"
     )
     return 1 if failures else 0
+
+
+def _each(options: argparse.Namespace) -> int:
+    """Compare the programs of each state at each place; print a line for each defect."""
+    counts = Counter[str]()
+    for place in PLACES if "all" in options.each else options.each:
+        for state, text, program in each(place):
+            if any(re.search(pattern, program.text, re.MULTILINE) for pattern in options.avoid):
+                continue
+            outcome, said, _ = compared(program)
+            counts[outcome] += 1
+            if outcome in (*BAD, "invalid") and options.only in (None, outcome):
+                print(f"{outcome} | {place} | {state} | {text!r} | {said[:120]}", flush=True)
+    ran = ", ".join(f"{name} {count}" for name, count in counts.most_common())
+    print(f"autograph: {counts.total()} at {', '.join(options.each)}; {ran}")
+    return 1 if any(counts[name] for name in BAD) else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["PRELUDE"]
 
-PRELUDE = '''
+PRELUDE = """
 import collections
 import contextlib
 import functools
@@ -351,4 +351,4 @@ def pair(v, w):
     if v > w:
         return v, w
     return w, v
-'''
+"""

@@ -125,7 +125,7 @@ STATES = {
             "d = {{q: r * 2.0 for q, r in d.items()}}",
             'keep(d, "k", {v})',
             'keep(d, "z", {v})',
-            'for q in d:\n    d[q] = {v}',
+            "for q in d:\n    d[q] = {v}",
             "for q, r in d.items():\n    a = gt.tanh(a + r)",
             'd[f"k{i}"] = {v}',
             "d[{i}] = {v}",
@@ -147,7 +147,14 @@ STATES = {
     ),
     "set": State(
         ("s = {{1.0, 2.0}}",),
-        ("s.add(3.0)", "s.discard(1.0)", "s |= {{4.0}}", "s.add({i})", "s = s | {{5.0}}", "s.clear()"),
+        (
+            "s.add(3.0)",
+            "s.discard(1.0)",
+            "s |= {{4.0}}",
+            "s.add({i})",
+            "s = s | {{5.0}}",
+            "s.clear()",
+        ),
         ("len(s) * 0.5", "sum(s)", "(3.0 in s) * 1.0", "(1.0 not in s) * 0.5"),
         ("sorted(s)",),
     ),
@@ -323,7 +330,11 @@ STATES = {
         ("count",),
     ),
     "iterator": State(
-        ("it = iter([0.5, 1.5, -0.5, 2.0, 0.25, 3.0, 1.25])", "g = steps(9)", "c0 = itertools.count()"),
+        (
+            "it = iter([0.5, 1.5, -0.5, 2.0, 0.25, 3.0, 1.25])",
+            "g = steps(9)",
+            "c0 = itertools.count()",
+        ),
         (
             "a = gt.tanh(a + next(it, 0.0))",
             "b = gt.tanh(b * next(g, 0.0))",

@@ -33,10 +33,8 @@ class Program:
     def text(self) -> str:
         """The program's source."""
         told = f"({', '.join(self.told)},)"
-        body = (
-            "    " * line.depth + line.text.replace(TOLD, told) for line in self.lines
-        )
-        return "\n".join(("def f(x):", *body, f"    return {told}", ""))
+        body = ("    " * line.depth + line.text.replace(TOLD, told) for line in self.lines)
+        return "\n".join(("def f(x):", "    reset()", *body, f"    return {told}", ""))
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -62,12 +60,11 @@ class Writer:
         self.known = ["a", "b"]
         self.loops = 0
         self.budget = self.random.choice((4, 6, 8))
-        kinds = self.random.choices((1, 2, 3), (3, 4, 2))[0]
+        kinds = self.random.choices((0, 1, 2, 3), (2, 5, 4, 1))[0]
         self.states = self.random.sample(sorted(STATES), kinds)
 
     def program(self, seed: int) -> Program:
         """Return the whole program."""
-        self.line(1, "reset()")
         self.line(1, "a, b = x[0], x[1] * 1.5")
         for name in self.states:
             for text in STATES[name].made:
@@ -97,6 +94,8 @@ class Writer:
         return text.replace("{{", "{").replace("}}", "}")
 
     def read(self) -> str:
+        if not self.states:
+            return f"helper({self.name()}, {self.number()})"
         return self.filled(self.pick(*STATES[self.pick(*self.states)].reads))
 
     def value(self, depth: int = 0) -> str:
@@ -150,6 +149,9 @@ class Writer:
             self.statement(depth)
 
     def change(self, depth: int) -> None:
+        if not self.states:
+            self.assign(depth)
+            return
         name = self.pick(*self.states)
         text = self.pick(*STATES[name].changes)
         self.put(depth, self.filled(text), f"{name}: {text}")
@@ -335,7 +337,7 @@ class Writer:
         if self.random.random() < 0.5:
             self.line(depth, f"if {self.test()}:", "def if")
             depth += 1
-        for _ in range(9):
+        for _ in range(9 * bool(self.states)):
             name = self.pick(*self.states)
             text = self.pick(*STATES[name].changes)
             if " = " not in text and "=" not in text.split("(")[0] or "[" in text.split("=")[0]:
