@@ -10,7 +10,7 @@ from .calls import CONVERTED, call
 from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
 from .effects import assert_stmt, hashed, text
 from .loops import for_stmt, while_stmt
-from .raising import noted
+from .raising import handled, noted
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "compare",
     "converted_call",
     "for_stmt",
+    "handled",
     "hashed",
     "if_exp",
     "if_stmt",

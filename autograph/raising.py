@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from ..core.errors import TraceError
 from ..core.extend import line_of
 
-__all__ = ["Retrace", "at_the_end", "deferring", "noted", "raising_while"]
+__all__ = ["Retrace", "at_the_end", "deferring", "handled", "noted", "raising_while"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -45,6 +46,11 @@ def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
     if isinstance(error, TraceError):
         _note(error, "a function is traced")
+
+
+def handled() -> BaseException | None:
+    """Return the error that the caller handles."""
+    return sys.exc_info()[1]
 
 
 def _note(error: Exception, what: str) -> None:

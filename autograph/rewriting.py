@@ -62,14 +62,14 @@ _LATER = (ast.Lambda, ast.FunctionDef, ast.GeneratorExp, ast.ClassDef)
 def captured_names(node: Any) -> frozenset[str]:
     """Return the variables that code inside a function may read or assign at another time.
 
-    They are those that functions, classes and generators inside it mention, and those of outer
-    scopes.
+    They are those that functions, classes and generators inside it mention, those of outer scopes,
+    and those assigned where an error may lead elsewhere.
     """
     found: set[str] = set()
     for x in ast.walk(node):
         if isinstance(x, (ast.Global, ast.Nonlocal)):
             found.update(x.names)
-        elif isinstance(x, _LATER) and x is not node:
+        elif isinstance(x, (*_LATER, ast.Try, ast.With)) and x is not node:
             found.update(name.id for name in ast.walk(x) if isinstance(name, ast.Name))
     return frozenset(found)
 
@@ -101,6 +101,15 @@ class _Renamed(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node  # a class of its own
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        self.generic_visit(node)
+        if node.name is not None:  # the converters expect a node
+            bound: Any = ast.parse(f"{self._mangled(node.name)} = ag__.handled()").body[0]
+            for x in ast.walk(bound):
+                ast.copy_location(x, node)
+            node.name, node.body = None, [bound, *node.body]
+        return node
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         called = node.value
@@ -197,13 +206,14 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Try(self, node: ast.Try) -> Any:
         self.generic_visit(node)
-        if node.handlers:
+        if any(not isinstance(x.body[-1], ast.Raise) for x in node.handlers):
             node.body = [_noting(node.body)]
         return node
 
     def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)
-        node.body = [_noting(node.body)]
+        if not ast.unparse(node.items[0]).startswith("ag__."):
+            node.body = [_noting(node.body)]
         return node
 
     def visit_Set(self, node: ast.Set) -> Any:
