@@ -17,8 +17,8 @@ PLACES = {
     "elif": "if a > 0.6:\n    pass\nelif a > 0.1:\n    {}",
     "if, value used": "if a > 0.1:\n    c = b\n    {}\nelse:\n    c = a\na = c",
     "while": "k = 0\nwhile k < 2 and a > 0.1:\n    k += 1\n    {}",
-    "while done": "k, end = 0, False\nwhile not end:\n    k += 1\n    {}\n    if k > 1 or a > 0.1:\n"
-    "        end = True",
+    "while done": "k, end = 0, False\nwhile not end:\n    k += 1\n    {}\n"
+    "    if k > 1 or a > 0.1:\n        end = True",
     "for": "for k in gt.arange(2):\n    {}",
     "after break": "for k in range(3):\n    if a > 0.1:\n        break\n    {}",
     "after continue": "for k in range(2):\n    if a > 0.1:\n        continue\n    {}",

@@ -1,4 +1,4 @@
-"""The functions and classes that programs call: text, because gradtape's own code is not converted."""
+"""What programs call: a text, because AutoGraph does not convert gradtape's own functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ __all__ = ["PRELUDE"]
 PRELUDE = """
 import collections
 import contextlib
+import dataclasses
 import functools
 import io
 import itertools
@@ -24,6 +25,15 @@ count = 0.0
 array = np.zeros(2)
 V = gt.Variable(0.5, dtype="float64")
 VV = gt.Variable([0.5, -0.25], dtype="float64")
+
+
+Pair = collections.namedtuple("Pair", "v w")
+
+
+@dataclasses.dataclass
+class Point:
+    v: object
+    w: object
 
 
 class Slots:

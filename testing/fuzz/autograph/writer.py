@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from .states import STATES
@@ -87,8 +88,13 @@ class Writer:
 
     def filled(self, text: str) -> str:
         """Return a text with each of its slots drawn anew."""
-        made = {"v": self.value, "t": self.test, "n": self.name, "i": lambda: self.pick("0", "1")}
-        for slot, draw in made.items():
+        draws: dict[str, Callable[[], str]] = {
+            "v": self.value,
+            "t": self.test,
+            "n": self.name,
+            "i": lambda: self.pick("0", "1"),
+        }
+        for slot, draw in draws.items():
             while "{" + slot + "}" in text:
                 text = text.replace("{" + slot + "}", draw(), 1)
         return text.replace("{{", "{").replace("}}", "}")
@@ -168,6 +174,7 @@ class Writer:
         if self.budget > 0 and depth < 4:
             kinds |= {"branches": 7, "loop": 4, "leave": 2, "tried": 2, "held": 1, "defined": 1}
             kinds |= {"short": 1, "odd": 2}
+            kinds["leave"] += 3 * bool(self.loops)
         kind = self.random.choices(list(kinds), list(kinds.values()))[0]
         getattr(self, kind)(depth)
 
@@ -340,7 +347,7 @@ class Writer:
         for _ in range(9 * bool(self.states)):
             name = self.pick(*self.states)
             text = self.pick(*STATES[name].changes)
-            if " = " not in text and "=" not in text.split("(")[0] or "[" in text.split("=")[0]:
+            if (" = " not in text and "=" not in text.split("(")[0]) or "[" in text.split("=")[0]:
                 self.put(depth, self.filled(text), f"def {name}: {text}")
                 return
         self.line(depth, "v = v * 2.0")
@@ -372,24 +379,31 @@ class Writer:
             f"({n}, (a, _)) = (a, (b, {v}))",
             f"{n} = {v}\nif {t}:\n    del {n}",
             f"{n} = a\n{n} += {v}\nb = gt.tanh({n})",
-            f"assert a < 50.0",
+            "assert a < 50.0",
             f"assert {t} or True",
             f"if ({n} := {v}) > 0.1:\n    a = gt.tanh({n} * a)",
             f"match {self.pick('1', '2')}:\n    case 1:\n        a = b\n    case _:\n        b = a",
-            f"a, b = pair(a, b)",
+            "a, b = pair(a, b)",
             f"{n} = [q * {v} for q in (a, b) if q > 0.1]\nb = gt.tanh(sum({n}) + b)",
-            f"{n} = {{q: r for q, r in zip('kz', (a, b)) if r > 0.1}}\nb = gt.tanh({n}.get('k', a))",
+            f"{n} = {{q: r for q, r in zip('kz', (a, b)) if r > 0.1}}\nb = {n}.get('k', a)",
             f"{n} = {{1.0 if q > 0.1 else 2.0 for q in (a, b)}}\nb = gt.tanh(b * len({n}))",
             f"def {n}():\n    return {n}v * 2.0\n{n}v = {v}\na = gt.tanh({n}())",
             f"{n} = lambda q: q if q > 0.1 else {v}\na = gt.tanh({n}(b) * 1.0)",
             f"if {t}:\n    {n} = lambda q: q * 2.0\nelse:\n    {n} = lambda q: q + 1.0\n"
             f"a = gt.tanh({n}(a))",
-            f"if {t}:\n    {n} = 'p'\nelse:\n    {n} = 'q'\na = gt.tanh(a * (1.0 if {n} == 'p' else 2.0))",
+            f"if {t}:\n    {n} = 'p'\nelse:\n    {n} = 'q'\na = a * (1.0 if {n} == 'p' else 0.5)",
             f"if {t}:\n    {n} = None\nelse:\n    {n} = a\nif {n} is not None:\n    b = {n}",
             f"{n} = isinstance({v}, float)\nb = gt.tanh(b * (2.0 if {n} else 1.0))",
             f"if {t}:\n    pass\nelse:\n    a = gt.tanh({v} * 1.0)",
             f"{n} = a in [a, b]\nb = b if {n} else a",
             f"{n} = maybe(a)\nif {n} is None:\n    b = a",
+            f"def {n}():\n    yield a\n    yield {v}\nb = gt.tanh(sum({n}()) + b)",
+            f"{n} = ({v}, a)\nif {t}:\n    {n} = (*{n}[1:], b)\na, b = {n}",
+            f"{n} = Pair({v}, a)\nif {t}:\n    {n} = {n}._replace(v=b)\nb = gt.tanh({n}.v * 1.0)",
+            f"{n} = Point({v}, a)\nif {t}:\n    {n}.v = b\nb = gt.tanh({n}.v * 1.0)",
+            f"{n} = Point({v}, a)\nif {t}:\n    {n} = Point(a, b)\nb = gt.tanh({n}.v * 1.0)",
+            f"{n} = [a, b]\nfor i{n} in range(2):\n    if {t}:\n        {n}[i{n}] = {v}\n"
+            f"b = gt.tanh({n}[0] + {n}[1])",
             "pass",
         )
         self.put(depth, text, "odd: " + text.replace(n, "n").split("\n")[0][:30])
