@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,9 @@ def _compiled(text: str) -> Callable[[Any], Any]:
 
 @cache
 def _scope() -> dict[str, Any]:
-    scope: dict[str, Any] = {"__name__": "random_programs"}
+    module = ModuleType("random_programs")
+    sys.modules[module.__name__] = module  # data classes look for it
+    scope = vars(module)
     _load(PRELUDE, "<prelude>", scope)
     return scope
 
@@ -209,6 +212,3 @@ def _raises(source: str, file: str, place: Any) -> bool:
     """Return whether the line is part of a ``raise`` statement."""
     lines = range(place.tb_lineno, max(0, place.tb_lineno - 8), -1)
     return any(linecache.getline(file, n).lstrip().startswith("raise ") for n in lines)
-
-
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 2000))

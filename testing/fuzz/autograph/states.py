@@ -257,7 +257,7 @@ STATES = {
             "z1 = all(q > 0.0 for q in (a, b))",
             "z1 = {t} == True",
             "z1 = {t} != z0",
-            "z1 = {v} is not None",
+            "z1 = known is not None",
         ),
         (
             "(1.0 if z0 is True else 0.5)",
