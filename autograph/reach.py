@@ -293,8 +293,9 @@ def _digest(x: np.ndarray[Any, Any]) -> Any:
     return x.shape, x.dtype, xxhash.xxh3_128_digest(np.ascontiguousarray(x).view(np.uint8).data)
 
 
-def _numpy_state() -> str:
-    return repr([x.tobytes() if isinstance(x, np.ndarray) else x for x in np.random.get_state()])  # noqa: NPY002
+def _numpy_state() -> Any:
+    state: Any = np.random.get_state(legacy=True)  # noqa: NPY002
+    return state[1].tobytes(), *state[2:]
 
 
 def _random_state(x: Any) -> Any:
