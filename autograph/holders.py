@@ -19,6 +19,12 @@ def is_same(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and type(a) in _PLAIN and repr(a) == repr(b))
 
 
+def _same_state(a: Any, b: Any) -> bool:
+    if type(a) is list:
+        return len(a) == len(b) and all(map(is_same, a, b))
+    return bool(a == b)
+
+
 class State:
     """An object whose changes are seen only as a whole, such as a set or a generator.
 
@@ -38,18 +44,25 @@ class State:
 
     def changed(self) -> list[Any]:
         """Return the keys under which it holds something else than before, or ``[WHOLE]``."""
-        now, was = self.read(), self.before
-        if type(now) is list:
-            same = len(now) == len(was) and all(map(is_same, now, was))
-        else:
-            same = bool(now == was)
-        return [] if same else [WHOLE]
+        return [] if _same_state(self.read(), self.before) else [WHOLE]
+
+    def accept(self, earlier: Any) -> None:
+        """Count changes since it held ``earlier`` as made before."""
+        if _same_state(self.before, earlier):
+            self.before = self.read()
 
     def restore(self) -> None:
         """Give it what it held before, if that is possible."""
         if isinstance(self.of, (set, deque, bytearray)):
             self.of.clear()
             (self.of.update if isinstance(self.of, set) else self.of.extend)(self.before)
+
+
+class _Unnamed:
+    """Stands in texts for a key with a long text, or with one that only a run knows."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
 class Entries(State):
@@ -83,7 +96,7 @@ class Entries(State):
 
     def name_of(self, key: Any) -> str:
         """Return how the user refers to the value under a key."""
-        return self.name.format(key)
+        return self.name.format(key if type(key) in _PLAIN else _Unnamed())
 
     def changed(self) -> list[Any]:
         now, was = self.read(), self.before
@@ -91,6 +104,15 @@ class Entries(State):
             return [WHOLE]
         found = [key for key, x in now.items() if key not in was or not is_same(x, was[key])]
         return [*found, *[key for key in was if key not in now]]
+
+    def accept(self, earlier: Any) -> None:
+        now, before = self.read(), dict(self.before)
+        for key in {**earlier, **now}:
+            if key in now and not (key in earlier and is_same(now[key], earlier[key])):
+                before[key] = now[key]
+            elif key not in now:
+                before.pop(key, None)
+        self.before = before
 
     def drop(self, key: Any) -> None:
         """Remove a key, if it is there."""

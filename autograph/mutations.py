@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..core.extend import Function, Module, Operators, Variable, flatten, user_line
+from ..core.extend import Function, Module, Operators, Variable, flatten, setting_up, user_line
 from .holders import WHOLE, Entries, State, is_same
 from .raising import Retrace, at_the_end
 from .reach import reached
@@ -91,12 +91,14 @@ class Watch:
     def __call__(self) -> Iterator[None]:
         """Watch the ``with`` block; if it raises, undo all changes."""
         token = _watches.set((*_watches.get(), self))
+        once = setting_up.set(unwatched)
         try:
             yield
         except BaseException:
             self.restore()
             raise
         finally:
+            setting_up.reset(once)
             _watches.reset(token)
 
     def restore(self) -> None:
@@ -184,17 +186,6 @@ class Watch:
         holder.before = now if key is WHOLE else {**holder.before, key: value}
         return True
 
-    def accept(self) -> None:
-        """Take the objects as they are now, with changes that are meant to happen once."""
-        kept = [(place, place.start) for place in self.places]
-        for holder in self.holders:
-            if holder.changed():
-                holder.before = holder.read()
-        for (holder, key), value in kept:
-            holder.before.pop(key, None)
-            if not isinstance(value, _Absent):
-                holder.before[key] = value
-
     def _told(self, holder: State) -> str:
         kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
         name = holder.name.partition("[{")[0] if isinstance(holder, Entries) else holder.name
@@ -275,13 +266,12 @@ def was_there(x: Any) -> bool:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let the ``with`` block change objects once, while tracing, as it is meant to."""
-    watches = _watches.get()
-    for watch in watches:
-        watch.find()
+    holders = [holder for watch in _watches.get() for holder in watch.holders]
+    held = [holder.read() for holder in holders]
     token = _watches.set(())
     try:
         yield
     finally:
         _watches.reset(token)
-        for watch in watches:
-            watch.accept()
+        for holder, before in zip(holders, held, strict=True):
+            holder.accept(before)

@@ -172,10 +172,9 @@ class _Walk:
         kind = type(x)
         module = str(kind.__module__)
         if module.partition(".")[0] == _PACKAGE:
-            if isinstance(x, Module):
-                for value in list(vars(x).values()):
-                    if isinstance(value, (Module, list, tuple, dict)):
-                        self.add(value, name)
+            if isinstance(x, Module):  # modules of the user's may be inside
+                for value in _modules_in(list(vars(x).values())):
+                    self.add(value, name)
             return
         self.attributes(x, name)
         self.add(kind, kind.__name__)
@@ -285,6 +284,16 @@ def _slots(kind: type) -> Iterator[str]:
     for name in (names,) if isinstance(names, str) else names:
         if inspect.ismemberdescriptor(vars(kind).get(name)):
             yield name
+
+
+def _modules_in(values: Iterable[Any]) -> Iterator[Module]:
+    for value in values:
+        if isinstance(value, Module):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _modules_in(value)
+        elif isinstance(value, dict):
+            yield from _modules_in(list(value.values()))
 
 
 def _digest(x: np.ndarray[Any, Any]) -> Any:

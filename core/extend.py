@@ -20,6 +20,7 @@ from .base.context import (
     muting,
     recording_to,
     reducing,
+    setting_up,
     tracing_into,
 )
 from .base.dtypes import (
@@ -423,6 +424,7 @@ __all__ = [
     "scope_of",
     "seen_rows",
     "set_arrays",
+    "setting_up",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",
