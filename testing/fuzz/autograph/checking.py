@@ -57,7 +57,7 @@ def compared(program: Program, points: Sequence[int] = (0, 1, 2)) -> tuple[str, 
             slopes = i == points[0]
             wanted = _result(f, POINTS[i], slopes, 2.0 if len(points) > 1 else 0.25)
             if isinstance(wanted, Raised) and (
-                wanted.type == "Endless" or len(points) == 1 and wanted.type in _NO_PROGRAM
+                wanted.type == "Endless" or (len(points) == 1 and wanted.type in _NO_PROGRAM)
             ):
                 return "invalid", wanted.text, i
             found = _result(traced, POINTS[i], slopes)
