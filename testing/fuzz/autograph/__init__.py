@@ -82,7 +82,8 @@ def run(options: argparse.Namespace) -> int:
             if shown < options.shrink and options.only in (None, outcome):
                 shown += 1
                 small = reduced(program)
-                print(f"\n# --seed {program.seed} {outcome}: {compared(small)[1]}"[:400])
+                said = compared(small)[1] or said
+                print(f"\n# --seed {program.seed} {outcome}: {said}"[:400])
                 print(f"# {'; '.join(small.tags)}\n{small.text}", flush=True)
     for text, count in refusals.most_common(options.refusals):
         print(f"refused {count} x {text}")

@@ -26,7 +26,7 @@ __all__ = ["compared"]
 POINTS = np.array([[0.7, -0.45, 0.2], [-0.8, 0.35, 1.1], [0.15, 0.9, -0.25]])
 NUMBERS = itertools.count()
 # errors that say that a reduced program lacks something
-_NO_PROGRAM = ("NameError", "UnboundLocalError", "AttributeError", "TypeError", "Endless")
+_NO_PROGRAM = ("NameError", "UnboundLocalError", "AttributeError", "TypeError")
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -56,7 +56,9 @@ def compared(program: Program, points: Sequence[int] = (0, 1, 2)) -> tuple[str, 
             # derivatives take most of the time, and one point shows whether they are right
             slopes = i == points[0]
             wanted = _result(f, POINTS[i], slopes, 2.0 if len(points) > 1 else 0.25)
-            if isinstance(wanted, Raised) and len(points) == 1 and wanted.type in _NO_PROGRAM:
+            if isinstance(wanted, Raised) and (
+                wanted.type == "Endless" or (len(points) == 1 and wanted.type in _NO_PROGRAM)
+            ):
                 return "invalid", wanted.text, i
             found = _result(traced, POINTS[i], slopes)
             if isinstance(found, Raised):
@@ -194,6 +196,8 @@ def _explained(error: BaseException) -> tuple[str, str]:
         place = place.tb_next
     frame = None if place is None else place.tb_frame
     file = "" if frame is None else frame.f_code.co_filename
+    if isinstance(error, Endless):
+        return "raw error", text
     notes = getattr(error, "__notes__", [])
     module = "" if frame is None else str(frame.f_globals.get("__name__"))
     source = linecache.getline(file, place.tb_lineno) if place is not None else ""

@@ -82,7 +82,7 @@ CONTAINERS = {
             "l[{i} % len(l)]",
             "put(l, {v})",
             "put_deep(l, {v})",
-            "l.pop() if len(l) > 2 else 0.5",
+            "(l.pop() if len(l) > 2 else 0.5)",
             "first_above(l, {v})",
             "counted_above(l, {v})",
             "drained(l[:], {v})",
