@@ -268,7 +268,9 @@ def _is_chosen(x: Any) -> bool:
     symbol = getattr(x, "array", None)
     if type(symbol) is not Symbol:
         return False
-    made = next((node for node in symbol.graph.nodes if symbol in node.outputs), None)
+    made = next(
+        (node for node in symbol.graph.nodes if any(x is symbol for x in node.outputs)), None
+    )
     if made is None:
         return isinstance(symbol.graph, Branch)
     return bool(getattr(made, "graphs", None))

@@ -30,6 +30,7 @@ from .values import (
     described,
     fits,
     held_by,
+    in_dtype,
     is_number,
     is_traced,
     is_weak,
@@ -38,6 +39,7 @@ from .values import (
     same_form,
     same_python,
     truth,
+    weakly,
     worded,
 )
 
@@ -89,18 +91,22 @@ class _Slot:
         for i, leaf in enumerate(flatten(value)):
             if is_number(leaf):
                 dtype = self.dtypes.get(i)
-                found.append(as_tensor(leaf, dtype) if is_weak(leaf) else as_tensor(leaf))
-                if dtype is not None and found[-1].dtype != dtype:
-                    found[-1] = ops["cast"](found[-1], dtype=dtype)
+                found.append(in_dtype(leaf, dtype))
         return [*found, as_tensor(assigned)] if self.maybe else found
 
     def taken(self, leaves: list[Tensor]) -> Any:
         """Return the variable in a step; remove the tensors that it consists of from ``leaves``."""
         if not self.carried:
             return self.start.given
-        value = pack_like(
-            self.tree, [leaves.pop(0) if is_number(x) else x for x in flatten(self.tree)]
-        )
+        kept = []
+        for i, x in enumerate(flatten(self.tree)):
+            if is_number(x):
+                tensor = leaves.pop(0)
+                # a Python number's dtype is known after the first step
+                kept.append(weakly(tensor) if is_weak(x) and i not in self.dtypes else tensor)
+            else:
+                kept.append(x)
+        value = pack_like(self.tree, kept)
         return Maybe(self.plain, value, leaves.pop(0)) if self.maybe else value
 
     def after(self, value: Any, before: Sequence[Tensor], what: str) -> list[Tensor]:
@@ -258,7 +264,7 @@ class _Loop:
                 self.set(self.start)
                 continue
             except BaseException:
-                self.set(self.start)
+                self._set(self.start[: self._count])
                 raise
             break
         known = sure()
