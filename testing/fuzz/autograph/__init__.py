@@ -1,7 +1,7 @@
 """``autograph``: random Python statements, run as they are and as a trace, with the same results.
 
 A program makes its own state, changes it in branches and loops on traced conditions, and returns
-it. A trace must give the same values and two derivatives, or refuse the program in words.
+it. A trace must give the same values and two derivatives, or an error that names the line.
 """
 
 from __future__ import annotations
