@@ -44,7 +44,7 @@ def raising_while(what: str) -> Iterator[None]:
 
 def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
-    if isinstance(error, TraceError):
+    if isinstance(error, TraceError) or _module(error).startswith(f"{_PACKAGE}.autograph."):
         _note(error, "a function is traced")
 
 
@@ -98,8 +98,12 @@ def deferring() -> Iterator[None]:
 
 
 def _is_users(error: Exception) -> bool:
+    return _module(error).partition(".")[0] != _PACKAGE
+
+
+def _module(error: Exception) -> str:
+    """Return the module that raised an error."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
-    name = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-    return name.partition(".")[0] != _PACKAGE
+    return "" if place is None else str(place.tb_frame.f_globals.get("__name__"))

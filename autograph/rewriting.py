@@ -102,6 +102,12 @@ class _Renamed(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node  # a class of its own
 
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        if node.orelse:  # the converters cannot take a compound statement at its start
+            node.orelse = [ast.copy_location(ast.Pass(), node.orelse[0]), *node.orelse]
+        return node
+
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
         self.generic_visit(node)
         if node.name is not None:  # the converters expect a node

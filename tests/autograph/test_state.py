@@ -235,6 +235,22 @@ def what_a_block_assigns_before_an_error(x):
 
 
 @right
+def else_of_try(x):
+    y = x[0]
+    try:
+        if y > 0.1:
+            y = y * 2.0
+    except ValueError:
+        y = 100.0
+    else:
+        if y > 1.0:
+            y = -y
+    finally:
+        y = y + 1.0
+    return y
+
+
+@right
 def returns_inside_try_and_with(x):
     try:
         if x[0] > 0:
@@ -396,6 +412,19 @@ def while_is_false(x):
         n += 1
         if x[0] < n:
             done = True
+    return n
+
+
+@refused("'is' compares a tensor with False")
+def while_is_false_in_try(x):
+    done, n = False, 0
+    try:
+        while done is False:
+            n += 1
+            if x[0] < n:
+                done = True
+    except ValueError:
+        n = -1
     return n
 
 
