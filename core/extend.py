@@ -14,10 +14,12 @@ from .base.context import (
     converting,
     init_scope,
     inlining,
+    is_noted,
     loop_limit,
     meant_for,
     muted,
     muting,
+    note_answer,
     recording_to,
     reducing,
     setting_up,
@@ -126,7 +128,7 @@ from .graphs.plain import (
     node_by_node,
     plain,
 )
-from .graphs.replay import replay
+from .graphs.replay import replay, run_for_meant
 from .graphs.rules import StoredRule, trace_rule
 from .graphs.run_shapes import shape_in_run
 from .module.added import (
@@ -148,6 +150,7 @@ from .module.added import (
     mask_of,
     passing,
     penalties,
+    penalty,
     ruled_weights,
 )
 from .module.calls import call_replaced
@@ -363,6 +366,7 @@ __all__ = [
     "is_code",
     "is_differentiable",
     "is_frozen",
+    "is_noted",
     "is_open",
     "is_transformed",
     "is_unbuilt",
@@ -395,6 +399,7 @@ __all__ = [
     "node_by_node",
     "nodes_within",
     "not_known",
+    "note_answer",
     "numpy_dtype",
     "ops",
     "outline",
@@ -404,6 +409,7 @@ __all__ = [
     "passing",
     "paths",
     "penalties",
+    "penalty",
     "plain",
     "public",
     "put_away",
@@ -418,6 +424,7 @@ __all__ = [
     "replay",
     "row_of",
     "ruled_weights",
+    "run_for_meant",
     "same_shape",
     "same_size",
     "saved_classes",

@@ -12,16 +12,18 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 # by its public name: this package does not know which plugin provides it
 from ..random import uniform
 from . import steps
+from .arrays import Nested
+from .caching import Cache
 from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
 from .shuffling import Shuffle, note_part
-from .sources import Indexed, Items, Source, Stream, length_of
+from .sources import Indexed, Items, Pass, Source, Stream, length_of
 
 __all__ = ["Dataset"]
 
 
-class Dataset(Made, Grouped):
+class Dataset(Made, Grouped, Nested):
     """A lazy sequence of elements, computed anew in each pass over it.
 
     Create one with :meth:`from_tensor_slices` or another ``from_...`` method. Each method returns a
@@ -257,7 +259,7 @@ class Dataset(Made, Grouped):
         All passes have the elements and the order of the first. If it ends early, the next one
         reads on.
         """
-        return type(self)(steps.Cache(self._source))
+        return type(self)(Cache(self._source))
 
     def prefetch(self, buffer_size: int = 2) -> Self:
         """Prepare the next elements in a thread while the current one is in use.
@@ -323,17 +325,17 @@ class Dataset(Made, Grouped):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements as tensors."""
-        return (map_structure(_shown, element) for element in self._source.elements())
+        return Pass(map_structure(_shown, element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements as NumPy arrays."""
-        return self._source.elements()
+        return Pass(self._source.elements(True))
 
     def to_list(self) -> list[Any]:
         """Return all elements in a list, with Python numbers instead of arrays of shape ``()``."""
         if self._source.endless():
             raise ValueError("to_list: the dataset is infinite; call take(n) first")
-        return [map_structure(_listed, element) for element in self._source.elements()]
+        return [map_structure(_listed, element) for element in self._source.elements(True)]
 
     def reduce(self, initial_state: Any, reduce_func: Callable[[Any, Any], Any]) -> Any:
         """Return ``reduce_func(state, element)`` after the last element.

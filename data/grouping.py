@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.extend import flatten, pack_like
-from .sources import Source, Step, Stream, arrays_of
+from ..core.extend import pack_like
+from .arrays import arrays_of, columns_of, of_one_dtype, owned
+from .sources import Held, Source, Step
+from .steps import true_of
 
 __all__ = ["Grouped"]
 
@@ -24,13 +26,13 @@ class _Padded(Step):
         if source.length is not None:
             self.length = source.length // size if drop else -(-source.length // size)
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield batches."""
-        elements = self.source.elements()
+        elements = self.source.elements(True)
         while part := list(itertools.islice(elements, self.size)):
             if len(part) < self.size and self.drop:
                 return
-            columns = list(zip(*map(flatten, part), strict=True))
+            columns = columns_of("padded_batch", part)
             count = len(columns)
             shapes = _for_each(self.shapes, part[0], count)
             values = _for_each(self.values, part[0], count)
@@ -48,6 +50,10 @@ def _for_each(given: Any, element: Any, count: int) -> list[Any]:
 
 
 def _filled(arrays: Any, shape: Any, value: Any) -> Any:
+    arrays = of_one_dtype("padded_batch", arrays)
+    if len({x.ndim for x in arrays}) > 1:
+        shapes = ", ".join(sorted({str(x.shape) for x in arrays})[:4])
+        raise ValueError(f"padded_batch: arrays have different numbers of axes: shapes {shapes}")
     largest = np.max([x.shape for x in arrays], 0) if arrays[0].ndim else ()
     if shape is not None:
         wanted = [m if n in (None, -1) else n for n, m in zip(shape, largest)]
@@ -57,12 +63,29 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
                 f"the padded shape {tuple(shape)}; use None for an axis's largest size in the batch"
             )
         largest = wanted
-    fill = 0 if value is None else value
-    found = np.full((len(arrays), *largest), fill, arrays[0].dtype)
+    fill = np.asarray(0 if value is None else value)
+    dtype = arrays[0].dtype
+    if value is not None and not _fits(fill, dtype):
+        raise ValueError(
+            f"padded_batch: the padding value {value!r} does not fit into {dtype}; give another, "
+            "or convert the elements with map()"
+        )
+    found = np.full((len(arrays), *largest), fill.astype(dtype), dtype)
     for i, x in enumerate(arrays):
         place: Any = (i, *(slice(n) for n in x.shape))
         found[place] = x
     return found
+
+
+def _fits(value: Any, dtype: Any) -> bool:
+    """Return whether an array of a dtype can hold a number, to the precision of floats."""
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        return False
+    with np.errstate(all="ignore"):
+        cast = value.astype(dtype)
+    if dtype.kind in "fc" and np.isfinite(value):
+        return bool(np.isfinite(cast))
+    return bool(np.array_equal(cast, value, equal_nan=value.dtype.kind in "fc"))
 
 
 class _Windows(Step):
@@ -74,22 +97,58 @@ class _Windows(Step):
         super().__init__(source)
         self.size, self.shift, self.stride, self.drop, self.make = size, shift, stride, drop, make
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield a dataset for each window."""
-        elements, held = self.source.elements(), deque[Any]()
+        elements, held = self.source.elements(True), deque[Any]()
         span = (self.size - 1) * self.stride + 1
         while True:
             held.extend(itertools.islice(elements, span - len(held)))
             found = list(held)[:: self.stride]
             if not found or (len(found) < self.size and self.drop):
                 return
-            columns = zip(*map(flatten, found), strict=True)
-            yield pack_like(found[0], [self.make(list(column)) for column in columns])
+            columns = columns_of("window", found)
+            yield pack_like(found[0], [self.make(Held(list(column))) for column in columns])
             for _ in range(self.shift):
                 if held:
                     held.popleft()
                 elif next(elements, None) is None:
                     return
+
+
+class _While(Step):
+    """The elements before the first one for which a function returns False."""
+
+    def __init__(self, source: Source, fn: Callable[..., Any]) -> None:
+        super().__init__(source)
+        self.fn = fn
+
+    def endless(self) -> bool:
+        """Return whether the source is known to be infinite: never."""
+        return False
+
+    def elements(self, keep: bool = False) -> Iterator[Any]:
+        """Yield the elements."""
+        for element in self.source.elements(keep):
+            if not true_of("take_while", self.fn, element):
+                return
+            yield element
+
+
+class _Scan(Step):
+    """Updates a state with each element and yields outputs."""
+
+    def __init__(self, source: Source, first: Any, fn: Callable[[Any, Any], Any]) -> None:
+        super().__init__(source)
+        self.first, self.fn, self.length = first, fn, source.length
+
+    def elements(self, keep: bool = False) -> Iterator[Any]:
+        """Yield the function's outputs."""
+        state = self.first
+        for element in self.source.elements(True):  # the state may hold it
+            state, output = self.fn(state, element)
+            box = [output]
+            del output
+            yield owned(box) if keep else arrays_of(box[0])
 
 
 class Grouped:
@@ -177,12 +236,7 @@ class Grouped:
         >>> gt.data.Dataset.range(5).take_while(lambda x: x < 2).to_list()
         [0, 1]
         """
-        source = self._source
-
-        def holds(element: Any) -> Any:
-            return predicate(*element) if isinstance(element, tuple) else predicate(element)
-
-        return type(self)(Stream(lambda: itertools.takewhile(holds, source.elements())))
+        return type(self)(_While(self._source, predicate))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Self:
         """Update a state with each element, and yield the function's outputs.
@@ -199,15 +253,7 @@ class Grouped:
         >>> gt.data.Dataset.range(4).scan(0, lambda s, x: (s + x, s + x)).to_list()
         [0, 1, 3, 6]
         """
-        source = self._source
-
-        def outputs() -> Iterator[Any]:
-            state = initial_state
-            for element in source.elements():
-                state, output = scan_func(state, element)
-                yield arrays_of(output)
-
-        return type(self)(Stream(outputs, source.length))
+        return type(self)(_Scan(self._source, initial_state, scan_func))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """Apply a function to the dataset and return its result.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .sources import Columns, Rows, Stream, arrays_of
+from ..core.extend import map_structure
+from .arrays import copied, lists_stacked
+from .sources import Columns, Held, Rows, Stream
 
 __all__ = ["Made"]
 
@@ -28,12 +31,14 @@ class Made:
         Parameters
         ----------
         tensors
-            Arrays, memory maps or tensors of the same length, in tuples and dictionaries.
+            Arrays, memory maps or tensors of the same length, in tuples and dictionaries. A list
+            is one array, and so is a list of arrays of one shape: its rows are these.
 
         Raises
         ------
         ValueError
-            If the lengths differ or an array has shape ``()``.
+            If the lengths differ, an array has shape ``()``, or a list has arrays of several
+            shapes.
 
         Examples
         --------
@@ -41,7 +46,7 @@ class Made:
         >>> [(int(a), int(b)) for a, b in data]
         [(1, 3), (2, 4)]
         """
-        return cls(Rows(arrays_of(tensors), "from_tensor_slices"))
+        return cls(Rows(lists_stacked("from_tensor_slices", tensors), "from_tensor_slices"))
 
     @classmethod
     def from_tensors(cls, tensors: Any) -> Self:
@@ -50,10 +55,9 @@ class Made:
         Parameters
         ----------
         tensors
-            The element.
+            The element, in tuples and dictionaries. A list is one array.
         """
-        held = arrays_of(tensors)
-        return cls(Stream(lambda: [held], 1))
+        return cls(Held([map_structure(copied, lists_stacked("from_tensors", tensors))]))
 
     @classmethod
     def from_generator(cls, generator: Callable[[], Iterable[Any]], *args: Any) -> Self:
@@ -101,8 +105,19 @@ class Made:
         ----------
         args
             The arguments of ``range``.
+
+        Raises
+        ------
+        TypeError
+            If one of them is not an integer.
         """
-        found = range(*args)
+        try:
+            found = range(*map(operator.index, args))
+        except TypeError as error:
+            raise TypeError(
+                f"Dataset.range takes one to three integers, got {', '.join(map(repr, args))}; for "
+                "floats, use Dataset.from_tensor_slices(numpy.arange(start, stop, step))"
+            ) from error
         return cls(Rows(np.arange(found.start, found.stop, found.step, dtype="int64"), "range"))
 
     @classmethod

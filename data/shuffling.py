@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,13 @@ import numpy as np
 from ..core.extend import warn_user
 from .sources import Indexed, Source, Step
 
-__all__ = ["Shuffle", "note_part", "shuffles_before"]
+__all__ = ["Shuffle", "note_part", "ordering", "shuffles_before"]
+
+
+#: A cache's function of a shuffle and what decides its next order: what decides it instead.
+ordering: ContextVar[Callable[[Shuffle, list[int]], list[int]] | None] = ContextVar(
+    "gradtape_ordering", default=None
+)
 
 
 class Shuffle(Step):
@@ -29,9 +36,6 @@ class Shuffle(Step):
         self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
         self.length, self.passes = source.length, 0
         self._told: tuple[int, ...] | None = None
-        #: What decided the order of the last pass, and what decides that of the next one.
-        self.order: list[int] = []
-        self.forced: list[int] | None = None
         #: The sides of each cut through the elements that datasets were made of.
         self._cuts: dict[tuple[str, int], set[int]] = {}
         self._warned = False
@@ -51,12 +55,11 @@ class Shuffle(Step):
         return self.whole is not None and self.whole.block == 1
 
     def _generator(self) -> np.random.Generator:
-        if self.forced is None:
-            self.order = [*(self._told or (self.seed,)), self.passes if self.anew else 0]
-            self.passes += 1
-        else:
-            self.order, self.forced = self.forced, None
-        return np.random.default_rng(self.order)
+        order = [*(self._told or (self.seed,)), self.passes if self.anew else 0]
+        again = ordering.get()
+        found = order if again is None else again(self, order)
+        self.passes += found is order
+        return np.random.default_rng(found)
 
     def seed_pass(self, numbers: tuple[int, ...]) -> None:
         """Seed the next passes with these numbers, unless the user gave a seed.
@@ -74,13 +77,13 @@ class Shuffle(Step):
         assert self.whole is not None
         return self.whole, self._generator().permutation(self.whole.length)
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield elements in a random order."""
         if self.whole is not None:
             source, order = self.ordered()
-            yield from source.rows(order)
+            yield from source.rows(order, keep)
             return
-        generator, elements = self._generator(), self.source.elements()
+        generator, elements = self._generator(), self.source.elements(True)
         held = list(itertools.islice(elements, self.buffer))
         for element in elements:
             i = int(generator.integers(len(held)))

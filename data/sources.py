@@ -3,76 +3,33 @@
 from __future__ import annotations
 
 import csv
+import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.extend import (
-    Tensor,
-    Variable,
-    as_tensor,
-    flatten,
-    map_structure,
-    to_numpy,
-    warn_user,
-)
+from ..core.extend import flatten, map_structure, warn_user
+from .arrays import arrays_of, owned, read_only, rows_of, stacked
 
 __all__ = [
     "Columns",
+    "Held",
     "Indexed",
     "Items",
+    "Pass",
     "Rows",
     "Source",
     "Step",
     "Stream",
-    "arrays_of",
     "length_of",
 ]
 
 #: The number of bytes of a file to read at a time.
 _BLOCK = 2**22
-
-
-def arrays_of(value: Any) -> Any:
-    """Return nested containers with NumPy arrays instead of tensors, arrays and numbers.
-
-    A list of numbers, nested or not, becomes one array. Python numbers get the dtypes of the
-    tensors that ``gt.constant`` makes of them.
-    """
-    if isinstance(value, (tuple, dict)) or (isinstance(value, list) and not _is_array(value)):
-        return _each(value, arrays_of)
-    if isinstance(value, np.ndarray):
-        return value
-    if type(value) in (float, complex, list):  # not NumPy scalars, which are subclasses
-        value = as_tensor(value)
-    if isinstance(value, (Tensor, Variable)):
-        return np.asarray(to_numpy(value.array))
-    found = np.asarray(value)
-    if found.dtype.kind == "O" and found.ndim == 2:  # a data frame of several dtypes
-        found = np.asarray(to_numpy(as_tensor(value).array))
-    return found
-
-
-def _each(value: Any, function: Callable[[Any], Any]) -> Any:
-    if isinstance(value, dict):
-        return {key: function(part) for key, part in value.items()}
-    parts = [function(part) for part in value]
-    if isinstance(value, list):
-        return parts
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-
-
-def _is_array(value: list[Any]) -> bool:
-    """Return whether a list contains only numbers, at any depth of nested lists."""
-    return all(
-        _is_array(x) if isinstance(x, list) else isinstance(x, (int, float, complex, np.generic))
-        for x in value
-    )
 
 
 def length_of(source: Any) -> int | None:
@@ -83,13 +40,21 @@ def length_of(source: Any) -> int | None:
         return None
 
 
-def read_only(array: Any) -> Any:
-    """Return a read-only view of a NumPy array; arrays of other libraries unchanged."""
-    if not isinstance(array, np.ndarray):
-        return array
-    view = array.view()
-    view.flags.writeable = False
-    return view
+class Pass(Iterator[Any]):
+    """The elements of a pass, each of which goes to one of the threads that share the iterator."""
+
+    def __init__(self, elements: Iterator[Any]) -> None:
+        self._elements = elements
+        self._lock = threading.RLock()
+
+    def __next__(self) -> Any:
+        with self._lock:
+            return next(self._elements)
+
+    def close(self) -> None:
+        """End the pass, and the threads that read ahead."""
+        with self._lock:
+            getattr(self._elements, "close", list)()
 
 
 class Source:
@@ -112,8 +77,15 @@ class Source:
     skipped: int = 0
     one_order: bool = False
 
-    def elements(self) -> Iterator[Any]:
-        """Yield the elements, starting with the first."""
+    def elements(self, keep: bool = False) -> Iterator[Any]:
+        """Yield the elements, starting with the first.
+
+        Parameters
+        ----------
+        keep
+            Whether elements must stay as they are while later ones are read. By default, a
+            user's function or object may reuse their memory for the next one.
+        """
         raise NotImplementedError
 
     def parents(self) -> tuple[Source, ...]:
@@ -153,7 +125,7 @@ class Stream(Source):
         self._make, self.length = make, length
         self._last: Callable[[], Any] = _nothing
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Call the function and yield its elements."""
         elements = iter(self._make())
         again = elements is self._last()
@@ -161,12 +133,17 @@ class Stream(Source):
             self._last = weakref.ref(elements)
         except TypeError:  # of built-in types
             self._last = lambda: elements
-        return self._converted(elements, again)
+        return self._converted(elements, again, keep)
 
-    def _converted(self, elements: Iterator[Any], again: bool) -> Iterator[Any]:
+    def _converted(self, elements: Iterator[Any], again: bool, keep: bool) -> Iterator[Any]:
         for element in elements:
             again = False
-            yield arrays_of(element)
+            if keep:
+                box = [element]
+                del element  # so that nobody else holds what the user does not
+                yield owned(box)
+            else:
+                yield arrays_of(element)
         if again:
             warn_user(
                 "Dataset: this pass has no elements, because it got the iterator of the pass "
@@ -188,21 +165,23 @@ class Indexed(Source):
     block: int = 1
     scattered: bool = False
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements in order."""
-        return self.rows(None)
+        return self.rows(None, keep)
 
-    def rows(self, order: Any) -> Iterator[Any]:
+    def rows(self, order: Any, keep: bool = False) -> Iterator[Any]:
         """Yield elements one by one.
 
         Parameters
         ----------
         order
             An array of their indices; ``None`` for all elements in order.
+        keep
+            As for :meth:`elements`.
         """
-        return (self.item(int(i)) for i in (range(self.length) if order is None else order))
+        return (self.item(int(i), keep) for i in (range(self.length) if order is None else order))
 
-    def item(self, i: int) -> Any:
+    def item(self, i: int, keep: bool = False) -> Any:
         """Return one element."""
         raise NotImplementedError
 
@@ -215,28 +194,7 @@ class Indexed(Source):
             A slice or an array of indices.
         """
         numbers = range(self.length)[chosen] if isinstance(chosen, slice) else chosen
-        return stacked([self.item(int(i)) for i in numbers])
-
-
-def stacked(elements: Sequence[Any]) -> Any:
-    """Stack elements into one batch, with one array for each leaf.
-
-    Raises
-    ------
-    ValueError
-        If their shapes differ.
-    """
-    first = elements[0]
-    leaves = [flatten(element) for element in elements]
-    try:
-        columns = iter([np.stack(column) for column in zip(*leaves, strict=True)])
-    except ValueError as error:
-        shapes = sorted({str(tuple(np.shape(x) for x in part)) for part in leaves})
-        raise ValueError(
-            f"batch: cannot stack elements of different shapes: {', '.join(shapes[:4])}; reshape "
-            "them with map(), use padded_batch(), or use batch size 1"
-        ) from error
-    return map_structure(lambda _: next(columns), first)
+        return stacked([self.item(int(i), True) for i in numbers])
 
 
 class Rows(Indexed):
@@ -273,7 +231,7 @@ class Rows(Indexed):
         packed = any(getattr(leaf, "compression", None) for leaf in files)
         self.scattered = packed and size > 8 * _BLOCK
 
-    def rows(self, order: Any) -> Iterator[Any]:
+    def rows(self, order: Any, keep: bool = False) -> Iterator[Any]:
         """Yield rows one by one; read a file in blocks."""
         if self.block == 1:
             yield from super().rows(order)
@@ -284,23 +242,13 @@ class Rows(Indexed):
             part = self.several(slice(start, stop) if order is None else order[start:stop])
             yield from rows_of(part, stop - start)
 
-    def item(self, i: int) -> Any:
+    def item(self, i: int, keep: bool = False) -> Any:
         """Return one row of each array."""
         return map_structure(lambda x: np.asarray(x[i]), self.arrays)
 
     def several(self, chosen: Any) -> Any:
         """Return rows of each array."""
         return map_structure(lambda x: _rows(x, chosen), self.arrays)
-
-
-def rows_of(batch: Any, count: int) -> Iterator[Any]:
-    """Yield copies of the rows of a batch, so that a row does not keep the batch alive."""
-    for i in range(count):
-        yield map_structure(partial(_row_copied, i=i), batch)
-
-
-def _row_copied(array: Any, i: int) -> Any:
-    return np.array(array[i])
 
 
 def _rows(array: Any, chosen: Any) -> Any:
@@ -319,9 +267,20 @@ class Items(Indexed):
     def __init__(self, items: Any) -> None:
         self.items, self.length = items, len(items)
 
-    def item(self, i: int) -> Any:
+    def item(self, i: int, keep: bool = False) -> Any:
         """Return one item."""
-        return arrays_of(self.items[i])
+        return owned([self.items[i]]) if keep else arrays_of(self.items[i])
+
+
+class Held(Indexed):
+    """Elements that a step keeps, in a list."""
+
+    def __init__(self, held: list[Any]) -> None:
+        self.held, self.length = [map_structure(read_only, element) for element in held], len(held)
+
+    def item(self, i: int, keep: bool = False) -> Any:
+        """Return one element."""
+        return self.held[i]
 
 
 class Columns(Source):
@@ -357,7 +316,7 @@ class Columns(Source):
         }
         self.columns = columns
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield a dictionary for each line."""
         try:
             yield from self._lines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import itertools
 import queue
 import threading
@@ -11,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import flatten, map_structure
-from .shuffling import Shuffle, shuffles_before
-from .sources import Indexed, Source, Step, arrays_of, read_only, rows_of, stacked
+from ..core.extend import flatten
+from .arrays import arrays_of, gathered, owned, rows_of
+from .shuffling import Shuffle
+from .sources import Indexed, Source, Step
 
 __all__ = [
     "Batch",
-    "Cache",
     "Chain",
     "Chosen",
     "Every",
@@ -33,6 +34,7 @@ __all__ = [
     "Unbatch",
     "Zip",
     "sharded",
+    "true_of",
 ]
 
 
@@ -61,30 +63,30 @@ class Map(Step):
         super().__init__(source)
         self.fn, self.threads, self.length = fn, threads, source.length
 
-    def _one(self, element: Any) -> Any:
-        found = called("map", self.fn, element)
-        if found is None:
+    def _one(self, element: Any, keep: bool) -> Any:
+        found = [called("map", self.fn, element)]
+        if found[0] is None:
             raise TypeError(
                 f"map: the function {_named(self.fn)} returned None; return the new element"
             )
-        return arrays_of(found)
+        return owned(found) if keep else arrays_of(found[0])
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the function's results, in order."""
         if self.threads < 2:
             for element in self.source.elements():  # map() would end at a StopIteration
-                yield self._one(element)
+                yield self._one(element, keep)
             return
         # slow to import and rarely needed
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Any] = deque()
-            elements, error = self.source.elements(), None
+            elements, error = self.source.elements(True), None
             try:
                 while error is None:
                     try:
-                        waiting.append(pool.submit(self._one, next(elements)))
+                        waiting.append(pool.submit(self._one, next(elements), True))
                     except Exception as found:  # StopIteration too: raised after earlier results
                         error = found
                     if len(waiting) >= 2 * self.threads:
@@ -98,6 +100,15 @@ class Map(Step):
                     future.cancel()
 
 
+def true_of(who: str, fn: Callable[..., Any], element: Any) -> bool:
+    """Return whether a user's function of an element returns True."""
+    found = called(who, fn, element)
+    if found is None or np.ndim(found):
+        told = "None" if found is None else f"an array of shape {np.shape(found)}"
+        raise TypeError(f"{who}: the function returned {told}; return True or False")
+    return bool(found)
+
+
 class Filter(Step):
     """Leaves out the elements for which a function returns False."""
 
@@ -105,14 +116,10 @@ class Filter(Step):
         super().__init__(source)
         self.fn = fn
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements for which the function returns True."""
-        for element in self.source.elements():
-            found = called("filter", self.fn, element)
-            if found is None or np.ndim(found):
-                told = "None" if found is None else f"an array of shape {np.shape(found)}"
-                raise TypeError(f"filter: the function returned {told}; return True or False")
-            if found:
+        for element in self.source.elements(keep):
+            if true_of("filter", self.fn, element):
                 yield element
 
 
@@ -125,7 +132,7 @@ class Batch(Step):
         if source.length is not None:
             self.length = source.length // size if drop else -(-source.length // size)
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield batches."""
         if isinstance(self.source, Shuffle) and self.source.by_number:
             yield from self._rows(*self.source.ordered())
@@ -133,10 +140,11 @@ class Batch(Step):
             yield from self._rows(self.source, None)
         else:
             elements = self.source.elements()
-            while part := list(itertools.islice(elements, self.size)):
-                if len(part) < self.size and self.drop:
+            while True:
+                batch, count = gathered(elements, self.size)
+                if not count or (count < self.size and self.drop):
                     return
-                yield stacked(part)
+                yield batch
 
     def _rows(self, source: Indexed, order: Any) -> Iterator[Any]:
         """Yield batches of rows without iterating over single rows."""
@@ -151,9 +159,9 @@ class Batch(Step):
 class Unbatch(Step):
     """Splits batches into their rows."""
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the rows of each element."""
-        for element in self.source.elements():
+        for element in self.source.elements(True):
             shapes = [x.shape for x in flatten(element)]
             lengths = {shape[0] if shape else -1 for shape in shapes}
             if len(lengths) != 1 or -1 in lengths:
@@ -177,11 +185,11 @@ class Repeat(Step):
         """Return whether the source is infinite; repeating an empty one is not."""
         return (self.count is None and self.source.length != 0) or super().endless()
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements, pass after pass."""
         for _ in itertools.count() if self.count is None else range(self.count):
             empty = True
-            for element in self.source.elements():
+            for element in self.source.elements(keep):
                 empty = False
                 yield element
             if empty:
@@ -203,9 +211,9 @@ class Take(Step):
         """Return whether the source is infinite: never."""
         return False
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements."""
-        return itertools.islice(self.source.elements(), self.count)
+        return itertools.islice(self.source.elements(keep), self.count)
 
 
 class Skip(Step):
@@ -217,9 +225,9 @@ class Skip(Step):
         if source.length is not None:
             self.length = max(source.length - count, 0)
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements."""
-        return itertools.islice(self.source.elements(), self.skipped, None)
+        return itertools.islice(self.source.elements(keep), self.skipped, None)
 
 
 class Chosen(Indexed):
@@ -233,14 +241,14 @@ class Chosen(Indexed):
         """Return the sources that this one reads from."""
         return (self.source,)
 
-    def item(self, i: int) -> Any:
+    def item(self, i: int, keep: bool = False) -> Any:
         """Return one element."""
-        return self.source.item(self.numbers[i])
+        return self.source.item(self.numbers[i], keep)
 
-    def rows(self, order: Any) -> Iterator[Any]:
+    def rows(self, order: Any, keep: bool = False) -> Iterator[Any]:
         """Yield elements one by one."""
         chosen = np.arange(self.length) if order is None else np.asarray(order)
-        return self.source.rows(self.numbers.start + chosen * self.numbers.step)
+        return self.source.rows(self.numbers.start + chosen * self.numbers.step, keep)
 
     def several(self, chosen: Any) -> Any:
         """Return elements as one batch."""
@@ -259,9 +267,9 @@ class Every(Step):
         if source.length is not None:
             self.length = len(range(first, source.length, step))
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield these elements."""
-        return itertools.islice(self.source.elements(), self.first, None, self.step)
+        return itertools.islice(self.source.elements(keep), self.first, None, self.step)
 
 
 def sharded(source: Source, shards: int, index: int) -> Source:
@@ -273,85 +281,13 @@ def sharded(source: Source, shards: int, index: int) -> Source:
     return found
 
 
-class Cache(Step):
-    """Keeps elements in memory once they have been read.
-
-    A pass that ends early leaves the rest to the next one, so that all passes have the elements,
-    and the order, of the first: also those that read different parts.
-    """
-
-    one_order = True
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self.length = source.length
-        self.held: list[Any] = []
-        self.whole = False  # whether all elements are in memory
-        #: What decided the order of the elements: a resumed run reads them in it again.
-        self.orders: list[list[int]] | None = None
-        self._rest: Iterator[Any] | None = None
-        self._lock = threading.RLock()
-
-    def elements(self) -> Iterator[Any]:
-        """Yield the elements, from memory as far as they were read before."""
-        if self.whole:
-            yield from self.held
-            return
-        for i in itertools.count():
-            if i >= len(self.held) and not self._read(i):
-                return
-            yield self.held[i]
-
-    def _read(self, i: int) -> bool:
-        """Read elements up to number ``i``; return whether there is one."""
-        with self._lock:
-            try:
-                while len(self.held) <= i and not self.whole:
-                    begins = self._rest is None
-                    if self._rest is None:
-                        for shuffle, order in zip(shuffles_before(self), self.orders or ()):
-                            shuffle.forced = order
-                        self._rest = self.source.elements()
-                        self.held = []
-                    element = next(self._rest, self)
-                    if begins:
-                        self.orders = [shuffle.order for shuffle in shuffles_before(self)]
-                    if element is self:
-                        self.whole, self._rest = True, None
-                    else:
-                        self.held.append(map_structure(read_only, element))
-            except BaseException:  # the source cannot go on after this: it starts again
-                self._rest = self.orders = None
-                raise
-            return i < len(self.held)
-
-    def state(self) -> Any:
-        """Return what decided the order of the elements; ``False`` if no pass has begun."""
-        return False if self.orders is None else self.orders
-
-    def load(self, state: Any) -> None:
-        """Restore a state that :meth:`state` returned, unless the elements are in its order."""
-        orders = None if state is False else [[int(x) for x in order] for order in state]
-        if orders != self.orders:
-            self.orders, self.held, self.whole, self._rest = orders, [], False, None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what copies and pickles have; one that is not whole starts again."""
-        held = self.held if self.whole else []
-        return {"source": self.source, "held": held, "whole": self.whole, "orders": self.orders}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["source"])  # type: ignore[misc]
-        self.held, self.whole, self.orders = state["held"], state["whole"], state["orders"]
-
-
 class Numbers(Source):
     """Consecutive integers from ``start``, without end."""
 
     def __init__(self, start: int) -> None:
         self.start = start
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the integers."""
         return map(np.asarray, itertools.count(self.start))
 
@@ -378,9 +314,10 @@ class Zip(Source):
         """Return the sources that this one reads from."""
         return self.sources
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield elements in the structure of the sources."""
-        for parts in zip(*(source.elements() for source in self.sources)):
+        waits = [keep or i > 0 for i in reversed(range(len(self.sources)))]
+        for parts in zip(*(s.elements(w) for s, w in zip(self.sources, waits))):
             values = iter(parts)
             yield _filled(self.packed, values)
 
@@ -405,9 +342,9 @@ class Chain(Source):
         """Return the sources that this one reads from."""
         return self.sources
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements of the first source, then those of the second, and so on."""
-        return itertools.chain.from_iterable(source.elements() for source in self.sources)
+        return itertools.chain.from_iterable(source.elements(keep) for source in self.sources)
 
 
 class FlatMap(Step):
@@ -417,10 +354,10 @@ class FlatMap(Step):
         super().__init__(source)
         self.fn = fn
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements of each pipeline."""
-        for element in self.source.elements():
-            yield from self.fn(element).elements()
+        for element in self.source.elements(True):
+            yield from self.fn(element).elements(keep)
 
 
 class Interleave(Step):
@@ -430,9 +367,9 @@ class Interleave(Step):
         super().__init__(source)
         self.fn, self.cycle, self.block = fn, cycle, block
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield blocks of elements in turn."""
-        waiting = (self.fn(element).elements() for element in self.source.elements())
+        waiting = (self.fn(element).elements(True) for element in self.source.elements(True))
         open_: list[Iterator[Any]] = list(itertools.islice(waiting, self.cycle))
         while open_:
             still = []
@@ -453,7 +390,7 @@ class Prefetch(Step):
         super().__init__(source)
         self.count, self.length = count, source.length
 
-    def elements(self) -> Iterator[Any]:
+    def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements; raise an exception of the thread at the element that caused it."""
         made: queue.Queue[tuple[bool, Any]] = queue.Queue(self.count)
         ended = threading.Event()
@@ -469,14 +406,16 @@ class Prefetch(Step):
 
         def work() -> None:
             try:
-                for element in self.source.elements():
+                for element in self.source.elements(True):
                     if not put((True, element)):
                         return
                 put((False, None))
             except BaseException as error:
                 put((False, error))
 
-        thread = threading.Thread(target=work, name="gradtape-prefetch", daemon=True)
+        # of the same context: a cache may decide the orders of shuffles
+        run = contextvars.copy_context().run
+        thread = threading.Thread(target=run, args=(work,), name="gradtape-prefetch", daemon=True)
         thread.start()
         try:
             while True:

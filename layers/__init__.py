@@ -28,6 +28,7 @@ from .base import forward_pass as forward_pass
 from .base import keep_mask as keep_mask
 from .base import mask_of as mask_of
 from .base import penalties as penalties
+from .base import penalty as penalty
 from .base import stateful_layers as stateful_layers
 from .base import states_continued as states_continued
 from .base import states_kept as states_kept

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..core.extend import Variable, ops, public
+from ..core.extend import Variable, in_precision, ops, public
 from . import initializers
 from .base.configured import Configured, positive
 from .base.layer import Elsewhere
 from .base.losses import Rules
+from .base.precision import floating
 from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
 from .named import serialized
@@ -20,9 +21,12 @@ __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 
 
 def _masked(scores: Any, mask: Any) -> Any:
-    """Return scores that are effectively minus infinity where a mask is false."""
-    low = -3e4 if scores.dtype.name == "float16" else -1e9
-    return ops["where"](mask, scores, low)
+    """Return scores that are the lowest number where a mask is false.
+
+    Minus infinity would make NaN of a query for which all keys are left out; its weights are equal.
+    """
+    scores = floating(scores)
+    return ops["where"](mask, scores, float(np.finfo(scores.dtype).min))
 
 
 def _causal(scores: Any) -> Any:
@@ -57,6 +61,7 @@ class _Dotted(Configured):
     """
 
     takes_one = False
+    computes_in_float32 = True
     scale: Variable | None = None
 
     def set_dropout(self, dropout: float, seed: int | None) -> None:
@@ -459,6 +464,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
                 (self.value_dense, value),
             )
         )
+        q, k = in_precision(q, "float32"), in_precision(k, "float32")  # scores soon leave float16
         scores = ops["matmul"](q, ops["swapaxes"](k, axis1=-2, axis2=-1)) * self.key_dim**-0.5
         if attention_mask is not None:
             mask = public("as_tensor")(attention_mask)
@@ -470,6 +476,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         if use_causal_mask:
             scores = _causal(scores)
         weights = ops["softmax"](scores, axis=-1)
+        weights = weights.astype(v.dtype) if v.dtype.itemsize < 4 else weights
         dropped = weights
         if self.score_dropout is not None:
             dropped = self.score_dropout(weights, training=training)

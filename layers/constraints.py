@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import Tensor, ops
+from ..core.extend import Tensor, in_precision, ops
 from .named import Named, find
 
 __all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get"]
@@ -73,7 +73,7 @@ class MaxNorm(Constraint):
     def __call__(self, w: Any) -> Tensor:
         """Return weights of the same shape."""
         norm = _norm(w, self.axis)
-        return w * (ops["clip"](norm, 0.0, self.max_value) / (norm + _EPSILON))
+        return _times(w, ops["clip"](norm, 0.0, self.max_value) / (norm + _EPSILON))
 
 
 class UnitNorm(Constraint):
@@ -90,7 +90,7 @@ class UnitNorm(Constraint):
 
     def __call__(self, w: Any) -> Tensor:
         """Return weights of the same shape."""
-        return w / (_norm(w, self.axis) + _EPSILON)
+        return _times(w, 1.0 / (_norm(w, self.axis) + _EPSILON))
 
 
 class MinMaxNorm(Constraint):
@@ -127,7 +127,7 @@ class MinMaxNorm(Constraint):
         norm = _norm(w, self.axis)
         wanted = ops["clip"](norm, self.min_value, self.max_value)
         wanted = self.rate * wanted + (1.0 - self.rate) * norm
-        return w * (wanted / (norm + _EPSILON))
+        return _times(w, wanted / (norm + _EPSILON))
 
 
 _CLASSES: dict[str, Any] = {
@@ -159,4 +159,11 @@ def get(constraint: Any) -> Any:
 
 def _norm(w: Any, axis: Any) -> Tensor:
     # squares of large weights could overflow, and dividing by infinity would give zeros
+    w = in_precision(w, "float32")
     return ops["norm"](w, axis=tuple(axis) if isinstance(axis, list) else axis, keepdims=True)
+
+
+def _times(w: Any, factor: Tensor) -> Tensor:
+    """Return weights times a factor, which is float32 for those of float16."""
+    found: Tensor = ops["multiply"](w, factor)
+    return found if found.dtype == w.dtype else found.astype(w.dtype)

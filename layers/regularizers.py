@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.extend import Tensor, ops
+from ..core.extend import Tensor, in_precision, ops
 from .named import Named, find
 
 __all__ = ["L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "get"]
@@ -55,7 +55,7 @@ class L1L2(Regularizer):
 
     def __call__(self, x: Any) -> Tensor:
         """Return the penalty, a scalar tensor."""
-        total = None
+        x, total = in_precision(x, "float32"), None
         if self.l1:
             total = self.l1 * ops["sum"](ops["abs"](x))
         if self.l2 or total is None:
@@ -127,6 +127,7 @@ class OrthogonalRegularizer(Regularizer):
         """Return the penalty, a scalar tensor."""
         if x.ndim != 2:
             raise ValueError(f"OrthogonalRegularizer is for matrices, got shape {x.shape}")
+        x = in_precision(x, "float32")
         rows = x if self.mode == "rows" else ops["transpose"](x)
         norm = ops["sqrt"](ops["sum"](rows * rows, axis=1, keepdims=True))
         unit = rows / ops["maximum"](norm, 1e-12)

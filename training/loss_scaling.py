@@ -153,7 +153,7 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
     def _select(self, pairs: list[tuple[Tensor, Variable]], finite: Tensor) -> None:
         """Do the step in a trace, and keep its results only if the gradients are finite."""
         inner = self.inner_optimizer
-        inner.build([variable for _, variable in pairs])
+        inner.take_part([variable for _, variable in pairs])
         kept = [*(variable for _, variable in pairs), *inner.variables]
         before = [variable.value for variable in kept]
         # with finite numbers, because NumPy would warn for each skipped step otherwise

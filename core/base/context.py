@@ -146,13 +146,20 @@ _meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=()
 
 def meant() -> tuple[Tensor, ...]:
     """Return the masks of the examples that effects apply to: those where every mask is true."""
-    return _meant.get()
+    return () if muted.get() else _meant.get()
 
 
 @contextmanager
 def meant_for(chosen: Tensor) -> Iterator[None]:
     """Run a block for all examples, with effects only for the chosen ones."""
-    token = _meant.set((*_meant.get(), chosen))
+    with meaning((*_meant.get(), chosen)):
+        yield
+
+
+@contextmanager
+def meaning(masks: tuple[Tensor, ...]) -> Iterator[None]:
+    """Run a block with effects for the examples where all of these masks are true."""
+    token = _meant.set(masks)
     try:
         yield
     finally:
@@ -187,17 +194,17 @@ def calling_in(training: Any) -> Iterator[Mode]:
         training_mode.reset(token)
 
 
-# While a function is traced: the variables and modules whose ``trainable`` was read, by id, with
-# the value. The trace is valid while these values stay the same.
-_asked: ContextVar[dict[int, tuple[Any, bool]] | None] = ContextVar(
-    "gradtape_trainable", default=None
+# While a function is traced: the objects that were asked for an attribute, with its name and value.
+# The trace is valid while these values stay the same.
+_asked: ContextVar[dict[tuple[int, str], tuple[Any, str, Any]] | None] = ContextVar(
+    "gradtape_asked", default=None
 )
 
 
 @contextmanager
-def noting_trainable() -> Iterator[dict[int, tuple[Any, bool]]]:
-    """Collect the objects whose ``trainable`` is read in a block, by id, with the value."""
-    asked: dict[int, tuple[Any, bool]] = {}
+def noting_answers() -> Iterator[dict[tuple[int, str], tuple[Any, str, Any]]]:
+    """Collect the attributes that traced code reads in a block: object, name and value."""
+    asked: dict[tuple[int, str], tuple[Any, str, Any]] = {}
     token = _asked.set(asked)
     try:
         yield asked
@@ -209,8 +216,20 @@ def told_trainable(x: Any, answer: bool) -> bool:
     """Return ``answer``, the value of ``x.trainable``, and note it for the trace."""
     asked = _asked.get()
     if asked is not None:
-        asked.setdefault(id(x), (x, answer))
+        asked.setdefault((id(x), "trainable"), (x, "trainable", answer))
     return answer
+
+
+def note_answer(x: Any, name: str) -> None:
+    """Note the value of an attribute for the trace, which is valid while it stays the same."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.setdefault((id(x), name), (x, name, getattr(x, name)))
+
+
+def is_noted(x: Any, name: str) -> bool:
+    """Return whether the trace has noted a value of an attribute."""
+    return (id(x), name) in (_asked.get() or ())
 
 
 #: The backward passes on tensors, and the graphs run op by op, around the running code: messages

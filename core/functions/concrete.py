@@ -118,8 +118,8 @@ class ConcreteFunction(_Kept):
     added: tuple[int, ...] = ()
     #: For each leaf of its results, the output that masks the padding in it; empty without masks.
     masks: tuple[int | None, ...] = ()
-    #: The variables and modules whose ``trainable`` the trace read, and the values.
-    trained: tuple[tuple[Any, bool], ...] = ()
+    #: The objects whose attributes the trace read, such as ``trainable``; their names and values.
+    trained: tuple[tuple[Any, str, Any], ...] = ()
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
@@ -297,8 +297,8 @@ class ConcreteFunction(_Kept):
 
     @property
     def outdated(self) -> bool:
-        """Whether a variable or module in ``trained`` was frozen or thawed since."""
-        return any(x.trainable is not answer for x, answer in self.trained)
+        """Whether an attribute in ``trained`` changed since: something was frozen or thawed."""
+        return any(getattr(x, name) is not answer for x, name, answer in self.trained)
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors.

@@ -18,7 +18,7 @@ from ..base.context import (
     calling_in,
     converting,
     inlined,
-    noting_trainable,
+    noting_answers,
     reducing,
     tracing_into,
     training_mode,
@@ -393,7 +393,7 @@ class Function(Generic[P, R]):
         with (
             calling_in(None if around is None else around.training) as mode,
             tracing_into(graph, closure),
-            noting_trainable() as asked,
+            noting_answers() as asked,
             computing_in(None),
         ):
             symbolic = []

@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from ..base.context import meant, muting, recording_to, strictness, tracing_into
+from ..base.context import muting, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.sizes import Size, dims_of, known_size
+from ..base.sizes import known_size
 from ..base.spec import TensorSpec
 from ..base.table import F, ops
 from ..batches.batched import Batched, as_batched, outermost, running_level, seen_rows
 from ..batches.boundary import HIDE, UNHIDE
 from ..graphs.graph import Graph
 from ..graphs.nodes import Node, Symbol
-from ..graphs.replay import replay
+from ..graphs.replay import own_shapes, replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
 from ..tape.broken import severed, tell
@@ -50,7 +50,7 @@ class Program(Op):
 
         def kernel(xp: Any, *arrays: Any, order: int = 0, **given: Any) -> list[Any]:
             settings = {**defaults, **given}
-            if order == 0 and not self._acts_for_some(settings):
+            if order == 0:
                 return self.quick_run(xp, arrays, **settings)
             with muting() if order else nullcontext():  # effects happened in the first run
                 quick = self.quick_pull(xp, arrays, **settings) if order == 1 else None
@@ -127,6 +127,8 @@ class Program(Op):
 
     #: The number of inputs, from the first, that never have a batch axis.
     fixed = 0
+    #: Whether it ends for any inputs.
+    ends = True
 
     # -- orders ----------------------------------------------------------------------------------
 
@@ -197,11 +199,6 @@ class Program(Op):
         before = len(self._orders(specs, order, params)[order - 1][0])
         return [(x.shape, x.dtype) for x in specs[:before] if is_differentiable(x.dtype)]
 
-    def _acts_for_some(self, params: dict[str, Any]) -> bool:
-        """Return whether it has effects for only some examples, which replays handle."""
-        graphs = [x for x in params.values() if isinstance(x, Graph)] if meant() else []
-        return any(node.acts for graph in graphs for node in graph.nodes)
-
     # -- batches ---------------------------------------------------------------------------------
 
     def _batch(self, *inputs: Any, order: int = 0, **params: Any) -> list[Any]:
@@ -211,7 +208,7 @@ class Program(Op):
         level = outermost(arrays)
         decides = arrays[: len(self.layout(**params)[0])]
         # the same steps run for all examples if only upstream gradients differ
-        alike = not any(map(is_transformed, decides)) or self._acts_for_some(params)
+        alike = not any(map(is_transformed, decides))
         batched = [type(x) is Batched and x.level == level for x in arrays]
         # what examples share stays one array; a gradient of it differs from example to example
         start, stop = (0, self.carried(**params)) if order == 0 else (self.fixed, len(arrays))
@@ -254,19 +251,6 @@ def _apart(x: Any) -> Tensor:
     return result
 
 
-def _own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
-    """Return the shapes of a graph's inputs, with None for sizes that they do not determine.
-
-    Such a size was computed outside the graph, from sizes that no input has.
-    """
-    sizes = [n for x in inputs for n in x.shape or () if isinstance(n, Size)]
-    told = {n.dim for n in sizes}
-    return [
-        x.shape and tuple(n if told.issuperset(dims_of(n)) else None for n in x.shape)
-        for x in inputs
-    ]
-
-
 def batched_graph(
     graph: Graph,
     size: Any,
@@ -282,7 +266,7 @@ def batched_graph(
     size = size if known_size(size) else None
     with running_level() as level, tracing_into(result):
         inputs: list[Symbol] = []
-        for x, shape, b in zip(graph.inputs, _own_shapes(graph.inputs), batched, strict=True):
+        for x, shape, b in zip(graph.inputs, own_shapes(graph.inputs), batched, strict=True):
             whole = shape if shape is None or not b else (size, *shape)
             symbol = result.input(TensorSpec(whole, x.dtype))
             if b and size is None and symbol.shape is not None:

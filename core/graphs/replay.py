@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..base.context import active_batches, active_graph, active_tapes, meant, running
+from ..base.context import (
+    active_batches,
+    active_graph,
+    active_tapes,
+    meaning,
+    meant,
+    running,
+    tracing_into,
+)
 from ..base.precision import computing_in
+from ..base.sizes import Size, dims_of
+from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..batches.batched import outermost
 from ..batches.boundary import key_for_examples, of_each_example
@@ -20,7 +30,7 @@ from .custom import add_custom
 from .graph import Graph
 from .nodes import CustomGradient, NotSaved, Refusal, SharedRule, Symbol, Written
 
-__all__ = ["replay"]
+__all__ = ["own_shapes", "replay", "run_for_meant"]
 
 
 def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -55,7 +65,8 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
             given, params = node.settled(given)  # type: ignore[assignment]
             if op.effect:
                 given = [_acts(given[0]), *given[1:]]
-            result = op(*given, **params)
+            run = run_for_meant if meant() and node.graphs else _run
+            result = run(op, given, params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):
             outputs = _replay_custom(op, given)
@@ -83,6 +94,53 @@ def _acts(acts: Tensor) -> Tensor:
     for chosen in meant():
         acts = ops["logical_and"](acts, chosen)
     return acts
+
+
+def _run(op: Op, given: Sequence[Any], params: dict[str, Any]) -> Any:
+    return op(*given, **params)
+
+
+def run_for_meant(op: Op, given: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Run an op that runs graphs, with their effects only for the examples that are meant.
+
+    Their mask is one more input of the op and its graphs, so that it gets into loops and batches as
+    other values do.
+    """
+    graphs = [] if params.get("order") else [x for x in params.values() if isinstance(x, Graph)]
+    if not meant() or not any(node.acts for graph in graphs for node in graph.nodes):
+        return op(*given, **params)
+    first, *others = meant()
+    for mask in others:
+        first = ops["logical_and"](first, mask)
+    masked = {k: _masked(x) if isinstance(x, Graph) else x for k, x in params.items()}
+    with meaning(()):
+        return op(*given, first, **masked)
+
+
+def _masked(graph: Graph) -> Graph:
+    """Return a graph with one more input: whether it has its effects."""
+    result = Graph(graph.name)
+    with tracing_into(result):
+        shapes = zip(graph.inputs, own_shapes(graph.inputs), strict=True)
+        inputs = [result.input(TensorSpec(shape, x.dtype)) for x, shape in shapes]
+        mask = result.input(TensorSpec((), "bool"))
+        with meaning((Tensor(mask),)):
+            found = replay(graph, [Tensor(x) for x in inputs])
+        result.outputs = [result.adopt(y.array) for y in found]
+    return result
+
+
+def own_shapes(inputs: Sequence[Symbol]) -> list[Any]:
+    """Return the shapes of a graph's inputs, with None for sizes that they do not determine.
+
+    Such a size was computed outside the graph, from sizes that no input has.
+    """
+    sizes = [n for x in inputs for n in x.shape or () if isinstance(n, Size)]
+    told = {n.dim for n in sizes}
+    return [
+        x.shape and tuple(n if told.issuperset(dims_of(n)) else None for n in x.shape)
+        for x in inputs
+    ]
 
 
 def _replay_custom(kind: CustomGradient, handles: Sequence[Tensor]) -> list[Tensor]:

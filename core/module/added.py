@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..base.holders import WeakIdentityDict
+from ..base.precision import in_precision
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
@@ -32,6 +33,7 @@ __all__ = [
     "mask_of",
     "passing",
     "penalties",
+    "penalty",
     "ruled_weights",
 ]
 
@@ -176,8 +178,12 @@ def apply_constraints(root: Module) -> None:
 
 def losses_of(root: Module) -> list[Any]:
     """Return the losses of the layers in a module: regularizers, and those of the last call."""
-    weights = [regularizer(variable.value) for variable, regularizer in penalties(root)]
-    return weights + added_losses(root)
+    return [penalty(v, regularizer) for v, regularizer in penalties(root)] + added_losses(root)
+
+
+def penalty(variable: Variable, regularizer: Any) -> Any:
+    """Return the penalty of a weight, computed in ``float32`` for one of ``float16``."""
+    return regularizer(in_precision(variable.value, "float32"))
 
 
 def keep_mask(y: Any, mask: Any) -> None:

@@ -9,6 +9,7 @@ from ...core.extend import (
     keep_mask,
     mask_of,
     penalties,
+    penalty,
 )
 from .calls import takes_training
 from .carried import stateful_layers, states_continued, states_kept
@@ -22,6 +23,7 @@ __all__ = [
     "keep_mask",
     "mask_of",
     "penalties",
+    "penalty",
     "stateful_layers",
     "states_continued",
     "states_kept",

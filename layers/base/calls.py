@@ -187,7 +187,7 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
             return result
         convert = converting.get()
         run = call if convert is None else convert(call)
-        if CASTING:
+        if CASTING or getattr(self, "computes_in_float32", False):
             return in_policy(run, self, inputs, *args, **kwargs)
         return run(self, inputs, *args, **kwargs)
 
@@ -209,7 +209,7 @@ def _run_other(
         return result
     convert = converting.get()
     run = _taking_layer(call if convert is None else convert(call))
-    if CASTING:
+    if CASTING or getattr(layer, "computes_in_float32", False):
         return in_policy(run, layer, x, *args, **kwargs)
     return run(layer, x, *args, **kwargs)
 

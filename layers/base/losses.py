@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypedDict
 
-from ...core.extend import add_to_loss, known_size, ops
+from ...core.extend import add_to_loss, in_precision, known_size, ops
 
 __all__ = ["Rules", "add_activity", "regulated", "rows_per_example"]
 
@@ -59,7 +59,7 @@ def add_activity(layer: Any, outputs: list[Any]) -> None:
     """Add the penalty of a layer's activity regularizer to the loss, divided by the batch size."""
     rows = _ROWS.get()
     for y in outputs:
-        value = layer.activity_regularizer(y)
+        value = layer.activity_regularizer(in_precision(y, "float32"))
         if y.ndim:
             count = y.shape[0]  # an empty batch counts as 1: the sum over it is 0
             if known_size(count) and known_size(rows):

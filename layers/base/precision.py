@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.extend import (
+    CASTING,
     Function,
     Policy,
     Tensor,
     computing,
     computing_in,
     default_dtype,
+    flatten,
     in_precision,
     map_structure,
 )
@@ -37,17 +39,32 @@ def in_policy(call: Callable[..., Any], layer: Any, *args: Any, **kwargs: Any) -
     Floating inputs are cast, and variables are read in the compute dtype.
     """
     name = vars(layer).get("_gradtape_policy")
-    if name is None and computing.get() is None:
+    wide = getattr(layer, "computes_in_float32", False)  # a layer from a file may have no class
+    halves = wide and name is None and _are_halves(layer, args, kwargs)
+    if name is None and computing.get() is None and not halves:
         return call(layer, *args, **kwargs)
     policy = Policy(name or "float64")  # without one, inputs keep their dtypes
-    dtype = policy.compute_dtype if policy.mixed and not layer.computes_in_float32 else None
-    into = dtype or ("float32" if policy.mixed or name == "float32" else None)
+    halves = halves or policy.compute_dtype == "float16"
+    dtype = policy.compute_dtype if policy.mixed else None
+    if wide and (policy.mixed or halves):
+        dtype = "float32"
+        if not CASTING:  # its weights may be float16, too
+            CASTING.append(dtype)
+    into = dtype or ("float32" if name == "float32" else None)
     args, kwargs = _in_precision((args, kwargs), into)
     with computing_in(dtype):
         result = call(layer, *args, **kwargs)
     # results computed from bfloat16 are float32: the next layer rounds them
-    narrows = policy.compute_dtype == "float16" and layer.computes_in_float32
-    return _in_precision(result, "float16") if narrows else result
+    return _in_precision(result, "float16") if halves and wide else result
+
+
+def _are_halves(layer: Any, args: Any, kwargs: Any) -> bool:
+    """Return whether a layer without a policy would compute in ``float16``."""
+    if type(args[0]) is Tensor and args[0].dtype.itemsize != 2:  # the common case, quickly
+        return False
+    given = [x.dtype for x in flatten((args, kwargs)) if type(x) is Tensor and x.dtype.kind == "f"]
+    halves = bool(given) and all(dtype.itemsize < 4 for dtype in given)
+    return halves and all(v.dtype.itemsize < 4 for v in layer.variables if v.dtype.kind == "f")
 
 
 def _in_precision(values: Any, dtype: str | None) -> Any:

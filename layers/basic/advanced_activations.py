@@ -13,6 +13,7 @@ from .. import initializers
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
 from ..base.losses import Rules
+from ..base.precision import floating
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
@@ -178,6 +179,7 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     """
 
     keeps_mask = True
+    computes_in_float32 = True
 
     def __init__(
         self, axis: Any = -1, name: str | None = None, dtype: Any = None, **rules: Unpack[Rules]
@@ -188,10 +190,15 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     def call(self, x: Any, mask: Any = None) -> Any:
         """Apply it, leaving out elements for which ``mask`` is false."""
         if mask is not None:
-            x = ops["where"](mask, x, -3e4 if x.dtype.name == "float16" else -1e9)
+            x = floating(x)
+            # not minus infinity: where all are left out, results are equal, and not NaN
+            x = ops["where"](mask, x, float(np.finfo(x.dtype).min))
         if not isinstance(self.axis, list):
             return ops["softmax"](x, axis=self.axis)
-        return ops["exp"](x - ops["logsumexp"](x, axis=tuple(self.axis), keepdims=True))
+        axes = tuple(self.axis)
+        top = ops["stop_gradient"](ops["max"](x, axis=axes, keepdims=True))
+        terms = ops["exp"](x - top)  # less the logsumexp, large inputs would lose their sum
+        return terms / ops["sum"](terms, axis=axes, keepdims=True)
 
 
 def _slopes(layer: PReLU, array: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ...core.extend import as_tensor, ops
+from ...core.extend import as_tensor, in_precision, ops
 from ...nn import avg_pool, max_pool
 from ..base.configured import sizes_of
 from ..base.losses import Rules
@@ -206,10 +206,11 @@ class GlobalAveragePooling1D(_GlobalAverage, saved_as="layers.GlobalAveragePooli
         self.images(x)
         axis = 1 if self.data_format == "channels_last" else 2
         x = floating(x)
+        given, x = x, in_precision(x, "float32")
         seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=3 - axis)
         total = ops["sum"](ops["where"](seen, x, 0.0), axis=axis, keepdims=self.keepdims)
         count = ops["sum"](seen.astype(x.dtype), axis=axis, keepdims=self.keepdims)
-        return total / ops["maximum"](count, 1.0)
+        return (total / ops["maximum"](count, 1.0)).astype(given.dtype)
 
 
 class GlobalAveragePooling2D(_GlobalAverage, saved_as="layers.GlobalAveragePooling2D"):

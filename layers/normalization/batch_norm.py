@@ -253,8 +253,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         along = tuple(i for i in range(x.ndim) if i != self.axis % x.ndim)
         count: Any = None
         if mask is not None:
-            weight = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-            weight = weight.astype(x.dtype) * ops["ones_like"](x)
+            kept = ops["reshape"](mask, shape=(*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+            weight = kept.astype(x.dtype) * ops["ones_like"](x)
+            x = ops["where"](kept.astype("bool"), x, 0.0)  # what is left out may be NaN
             count = ops["sum"](weight, axis=along, keepdims=False)
         elif unsure(x.shape):
             count = ops["sum"](ops["ones_like"](x), axis=along, keepdims=False)
@@ -269,12 +270,18 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         if together:
             both = ops["sum_over_ranks"](ops["stack"](total, count, axis=0))
             total, count = both[0], both[1]
+        there = None
         if mask is not None:
-            count = count + 1e-7  # as in Keras
+            there = ops["greater"](count, 0)
+            count = ops["where"](there, count, 1.0)
         mean = total / count
         wide = tuple(-1 if i == self.axis % x.ndim else 1 for i in range(x.ndim))
         squares = summed((x - ops["reshape"](mean, shape=wide)) ** 2)
-        return mean, (ops["sum_over_ranks"](squares) if together else squares) / count
+        variance = (ops["sum_over_ranks"](squares) if together else squares) / count
+        if there is not None:  # a batch of padding has no statistics, and changes none
+            mean = ops["where"](there, mean, self.moving_mean.value)
+            variance = ops["where"](there, variance, self.moving_variance.value)
+        return mean, variance
 
     def _check(self, shape: tuple[Any, ...], training: Any) -> None:
         channels = self.moving_mean.array.shape[0]

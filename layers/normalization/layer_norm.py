@@ -12,6 +12,7 @@ from .. import initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
 from ..base.losses import Rules
+from ..base.precision import floating
 
 __all__ = [
     "GroupNormalization",
@@ -375,8 +376,9 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     def call(self, x: Any) -> Any:
         """Divide ``x``."""
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
-        squares = ops["sum"](x * x, axis=axis, keepdims=True)
-        return x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+        x = floating(x)
+        # squares of large numbers overflow; the norm does not
+        return x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
 
 
 def _small(layer: Any, epsilon: float) -> float:

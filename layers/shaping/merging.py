@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Unpack
 from ...core.extend import ops
 from ..base.configured import Configured
 from ..base.losses import Rules
+from ..base.precision import floating
 
 __all__ = [
     "Add",
@@ -149,6 +150,7 @@ class Average(_Elementwise, saved_as="layers.Average"):
     """
 
     op = "add"
+    computes_in_float32 = True
 
     def call(self, xs: Any) -> Any:
         """Return the mean."""
@@ -210,6 +212,7 @@ class Dot(_Merge, saved_as="layers.Dot"):
     """
 
     most = 2
+    computes_in_float32 = True
 
     def __init__(
         self,
@@ -231,8 +234,8 @@ class Dot(_Merge, saved_as="layers.Dot"):
         sides = []
         for x, axis in zip(self.several(xs), self.axes):
             if self.normalize:
-                squares = ops["sum"](x * x, axis=axis, keepdims=True)
-                x = x / ops["sqrt"](ops["maximum"](squares, 1e-12))
+                x = floating(x)
+                x = x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
             rest = x.ndim - 2
             x = ops["moveaxis"](x, source=axis, destination=-1)
             # (batch, rest, along): one matrix for each example

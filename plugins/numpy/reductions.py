@@ -51,6 +51,12 @@ def _sum(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return add_reduce(x, axis, None, None, keepdims)
 
 
+def _prod(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    if x.dtype.char == "e":
+        return np.multiply.reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
+    return np.multiply.reduce(x, axis, None, None, keepdims)
+
+
 def _count(x: Array, axis: Axis) -> int:
     if axis is None:
         return x.size
@@ -112,7 +118,8 @@ def _scan(name: str) -> Callable[..., Any]:
     portable = cumulative.scan(name)
 
     def kernel(x: Array, *, axis: Axis, reverse: bool = False) -> Any:
-        if type(axis) is not int or not -x.ndim <= axis < x.ndim:
+        # NumPy runs through float16 in float16, which counts up to 2048
+        if type(axis) is not int or not -x.ndim <= axis < x.ndim or x.dtype.char == "e":
             return portable(np, x, axis=axis, reverse=reverse)
         if not reverse:
             return getattr(x, name)(axis)
@@ -206,7 +213,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "max": _reduction(np.maximum),
     "mean": _mean,
     "min": _reduction(np.minimum),
-    "prod": _reduction(np.multiply),
+    "prod": _prod,
     "product_of_others": _product_of_others,
     "recurrence": _recurrence,
     "shift": _shift,

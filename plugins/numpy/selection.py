@@ -97,6 +97,8 @@ def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
+    if g.dtype.char == "e":  # which counts up to 2048
+        return _take_adjoint(g.astype(np.float32), indices, like, axis=axis).astype(g.dtype)
     if (g.size < _MANY and indices.size != 1) or not (g.size and like.shape):
         portable: Array = take_adjoint_kernel(np, g, indices, like, axis=axis)
         return portable
@@ -151,6 +153,9 @@ def _take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
 
 
 def _take_along_axis_adjoint(g: Array, indices: Array, like: Array, *, axis: int) -> Array:
+    if g.dtype.char == "e":
+        wide = g.astype(np.float32)
+        return _take_along_axis_adjoint(wide, indices, like, axis=axis).astype(g.dtype)
     places = None if indices.size < _MANY else _places(like.shape, indices, axis)
     if places is None:
         portable: Array = along_axis_adjoint(np, g, indices, like, axis=axis)

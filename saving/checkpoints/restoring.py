@@ -16,6 +16,9 @@ from .trackables import Held, Trackables
 
 __all__ = ["Plan", "RestoreReport"]
 
+#: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
+COUNTS = "step_counts"
+
 
 class RestoreReport(NamedTuple):
     """What :meth:`Checkpoint.restore` restored, and what it did not.
@@ -139,7 +142,7 @@ class Plan:
         """Plan the optimizers' states of variables, found by the variables' paths."""
         paths = {
             path.removeprefix(f"{place}/{slot}/"): None
-            for slot in optimizer.slots
+            for slot in (*optimizer.slots, COUNTS)
             for path in self._found
             if path.startswith(f"{place}/{slot}/")
         }
@@ -151,6 +154,9 @@ class Plan:
                 where = f"{place}/{slot}/{path}"
                 if self._fits(where, variable):
                     self._states.append((where, optimizer, slot, variable))
+            where = f"{place}/{COUNTS}/{path}"  # not there if ``iterations`` counts its steps
+            if where in self._found and self._fits(where, optimizer.iterations):
+                self._states.append((where, optimizer, COUNTS, variable))
         if f"{place}/iterations" in self._nodes:
             # of the others the optimizer had not heard when the file was written
             known = {variable.id for variable in met.values()}
@@ -160,6 +166,9 @@ class Plan:
     def _check_counts(self) -> None:
         """Refuse counters that no optimizer and no generator can have."""
         steps = {f"{path}/iterations" for path in self._tracked.optimizers}
+        for path, _, slot, _ in self._states:
+            if slot == COUNTS:
+                check_steps(self._arrays[path], path)
         for path, variable in self._values:
             if path in steps:
                 check_steps(self._arrays[path], path)
@@ -214,7 +223,15 @@ class Plan:
             if optimizer.unclaimed:  # from another file, and nobody knows for which variables
                 for slot in optimizer.slots:
                     setattr(optimizer, slot, [])
+                optimizer.step_counts = ()
             optimizer.build(variables.values())
+            kinds: dict[Variable, Any] = dict.fromkeys(variables.values())
+            kinds |= {
+                v: int(self._arrays[path])
+                for path, x, slot, v in self._states
+                if x is optimizer and slot == COUNTS
+            }
+            optimizer.share_counts(kinds)
         found = {
             (id(optimizer), slot, variable.id): state
             for optimizer, _ in wanted.values()

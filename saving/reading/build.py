@@ -172,7 +172,11 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
 def _check_optimizer(
     optimizer: Optimizer, record: Any, variables: Sequence[Variable], where: str
 ) -> None:
-    check_steps(to_numpy(optimizer.iterations.array), where)
+    counts = optimizer.step_counts
+    if type(counts) not in (list, tuple) or not all(isinstance(x, Variable) for x in counts):
+        raise DamagedFile(f"{where}: step_counts is not a list of variables")
+    for counter in {optimizer.iterations, *counts}:
+        check_steps(to_numpy(counter.array), where)
     if "trained" in record:
         try:
             optimizer.claim(_chosen(take(record, "trained", list, where), variables, where))

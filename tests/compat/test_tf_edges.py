@@ -156,3 +156,16 @@ def test_updates_of_unknown_rank_are_left_to_the_run() -> None:
 def test_substr_counts_bytes_or_characters() -> None:
     assert tf.strings.substr("grüße", 2, 2).numpy() == "grüße".encode()[2:4]
     assert tf.strings.substr("grüße", 2, 2, unit="UTF8_CHAR").numpy() == "üß".encode()
+
+
+def test_pipelines_of_lists_and_floats_are_those_of_tensorflow_or_refused() -> None:
+    images = [np.full((2, 2), i, "float32") for i in range(3)]
+    assert [x.numpy().tolist() for x in tf.data.Dataset.from_tensor_slices(images)] == [
+        x.tolist() for x in images
+    ]
+    assert tf.data.Dataset.range(tf.constant(3)).to_list() == [0, 1, 2]
+    for args in ((0, 1, 0.25), (2.5,)):
+        with pytest.raises(TypeError, match="takes one to three integers"):
+            tf.data.Dataset.range(*args)
+    with pytest.raises(ValueError, match="a list is one array, but this one has arrays of"):
+        tf.data.Dataset.from_tensor_slices([np.ones(2), np.ones(3)])

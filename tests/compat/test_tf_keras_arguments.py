@@ -23,6 +23,12 @@ OTHER_WORDS = {
     ("layers.Flatten", "data_format"),
     ("metrics.AUC", "from_logits"),  # None: what the loss takes
     *(
+        (f"metrics.{name}", "num_thresholds")  # None: every score, where Keras takes 200
+        for name in ("AUC", "PrecisionAtRecall", "RecallAtPrecision")
+    ),
+    ("metrics.SensitivityAtSpecificity", "num_thresholds"),
+    ("metrics.SpecificityAtSensitivity", "num_thresholds"),
+    *(
         (f"metrics.{of}{what}", "thresholds")
         for of in ("True", "False")
         for what in ("Positives", "Negatives")

@@ -326,9 +326,12 @@ def test_columns_that_are_not_read_may_have_one_name(tmp_path: Path) -> None:
         ),
         (lambda: Dataset.range(3).map(lambda x: None).to_list(), "map: .* returned None; return"),
         (lambda: Dataset.zip(), "zip: pass at least one dataset"),
-        (lambda: Dataset.range(3.5), "cannot be interpreted as an integer"),
+        (
+            lambda: Dataset.range(0, 1, 0.25),
+            "takes .* integers, got 0, 1, 0.25; for",
+        ),
         (lambda: Dataset.from_tensor_slices(iter([1])), "expected arrays, got <list_iterator"),
-        (lambda: Dataset.from_tensor_slices(["a", "b"]), "got 'a'; of words, pass a NumPy array"),
+        (lambda: Dataset.from_tensor_slices(("a", "b")), "got 'a'; of words, pass a NumPy array"),
         (
             lambda: Dataset.from_generator(lambda: None).to_list(),
             "from_generator: the function returned None instead of an iterable",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +113,30 @@ def test_shards_of_an_order_come_from_one_seed() -> None:
     assert shard(0, 1) == first
     assert shard(0, 2) != first
     assert len(gt.data.Dataset.range(7).shuffle(7).shard(3, 1)) == 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: d.cache(),
+        lambda d: d.repeat(2).cache(),
+        lambda d: d.repeat(3).prefetch(2).cache(),
+        lambda d: d.concatenate(d).cache(),
+        lambda d: Dataset.zip(d, d).map(lambda a, b: a * 100 + b).cache(),
+        lambda d: Dataset.zip(d.cache(), d).map(lambda a, b: a * 100 + b),
+        lambda d: d.cache().shuffle(8).repeat(2).cache(),
+    ],
+)
+@pytest.mark.parametrize("read", [0, 5, 30, 60])
+def test_a_cache_is_read_again_in_the_orders_that_it_had(make: Any, read: int) -> None:
+    def made() -> Any:
+        return make(Dataset.from_tensor_slices(np.arange(10)).shuffle(10, seed=3))
+
+    data = made()
+    for _ in itertools.islice(itertools.chain(data, data), read):
+        pass
+    state = data.state_dict()
+    wanted = [data.to_list() for _ in range(2)]
+    resumed = made()
+    resumed.load_state_dict(json.loads(json.dumps(state)))
+    assert [resumed.to_list() for _ in range(2)] == wanted

@@ -148,6 +148,8 @@ def used(name: str) -> list[Any]:
         made([[0.0, 1.0], [1.0, 0.0]], [[0.2, 0.8], [0.6, 0.4]])
     elif hasattr(made, "num_classes"):
         made([0, 1], [1, 1])
+    elif "num_thresholds" in keys(name):
+        return [made, CLASSES[name](**{**given(name), "num_thresholds": 5})]
     return [made]
 
 

@@ -173,3 +173,58 @@ def test_a_loss_that_ends_at_a_wall_is_searched_before_it() -> None:
 def test_what_it_cannot_do_it_says(call: Any, kind: Any, message: str) -> None:
     with pytest.raises(kind, match=message):
         call(LBFGS(), gt.Variable(np.ones(2)))
+
+
+# -- losses that are not smooth --------------------------------------------------------------------
+
+
+POINTS, LABELS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]]), np.array([1.0, -1.0, 1.0])
+#: The loss of a vector, the start, and the least value if there is one.
+DEGENERATE: dict[str, tuple[Any, list[float], float | None]] = {
+    "l1": (lambda x: gt.sum(gt.abs(x - 0.3)), [3.0, 1.0], 0.0),
+    "largest": (lambda x: gt.max(gt.abs(x - 0.3)), [0.0, 1.0], 0.0),
+    "mae": (lambda x: gt.mean(gt.abs(gt.constant(POINTS) @ x - LABELS)), [0.0, 0.0], 7 / 15),
+    "hinge": (lambda x: gt.mean(gt.nn.relu(1.0 - LABELS * (POINTS @ x))), [0.0, 0.0], 0.0),
+    "linear": (lambda x: gt.sum(x), [0.0, 0.0], None),
+    "constant": (lambda x: gt.sum(0.0 * x) + 1.0, [0.0, 0.0], 1.0),
+    "flat at the start": (lambda x: gt.sum(x**4), [0.0, 0.0], 0.0),
+    "unbounded": (lambda x: -gt.sum(x * x), [1.0, 0.1], None),
+    "unbounded and fast": (lambda x: -gt.sum(gt.exp(x)), [1.0, 0.1], None),
+    "steep": (lambda x: gt.sum(gt.sqrt(x)), [0.0, 1.0], None),
+    "not a number": (lambda x: gt.sum(gt.log(x)), [-1.0, 1.0], None),
+    "infinite": (lambda x: gt.sum(1.0 / x), [0.0, 1.0], None),
+    "an edge": (lambda x: gt.sum(x - gt.log(x)), [5.0, 0.1], 2.0),
+    "huge": (lambda x: 1e300 * gt.sum(x * x), [1.0, 1.0], 0.0),
+}
+
+
+@pytest.mark.parametrize("search", ["strong_wolfe", None])
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_a_degenerate_loss_gets_its_minimum_or_words(name: str, search: str | None) -> None:
+    loss, start, least = DEGENERATE[name]
+    x = gt.Variable(np.array(start))
+    optimizer = LBFGS(max_iterations=200, line_search=search)
+    refusal = None
+    with np.errstate(all="ignore"):
+        before = float(loss(x))
+        try:
+            optimizer.minimize(lambda: loss(x), [x])
+        except FloatingPointError as error:
+            refusal = str(error)
+        after = float(loss(x))
+    if refusal is not None:
+        assert "variables are as they were" in refusal
+        assert x.numpy().tolist() == start
+        return
+    assert np.isfinite(x.numpy()).all()
+    if search is not None:  # steps of a fixed length may rise
+        assert after <= before
+        assert least is None or after <= least + 5e-2
+
+
+def test_variables_take_turns() -> None:
+    a, b = gt.Variable([1.0, 2.0]), gt.Variable(3.0)
+    optimizer = LBFGS()
+    for chosen in ([a], [b], [a, b], [b]):
+        optimizer.minimize(lambda: gt.sum(a * a) + (b - 1.0) ** 2, chosen)
+    np.testing.assert_allclose([*a.numpy(), b.item()], [0.0, 0.0, 1.0], atol=1e-4)

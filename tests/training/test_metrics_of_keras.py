@@ -92,7 +92,10 @@ KERAS: list[tuple[str, dict[str, Any], str, Any, Any]] = [
 ]
 CUTS = (slice(0, 15), slice(15, 40))
 STATEFUL = [
-    name for name in (*metrics.confusion.__all__, *metrics.scores.__all__) if name[0].isupper()
+    name
+    for module in (metrics.confusion, metrics.curves, metrics.regression, metrics.scores)
+    for name in module.__all__
+    if name[0].isupper()
 ]
 
 

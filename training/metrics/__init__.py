@@ -15,16 +15,20 @@ from ..losses.kinds import Kind, kind_of
 from ..names import name_of
 from ..nearest import meant
 from ..shapes import in_columns
-from . import confusion, functions, objects, scores
+from . import confusion, curves, functions, objects, regression, scores
 from .confusion import *
+from .curves import *
 from .functions import *
 from .objects import *
+from .regression import *
 from .scores import *
 
 __all__ = ["get"]
 __all__ += confusion.__all__
+__all__ += curves.__all__
 __all__ += functions.__all__
 __all__ += objects.__all__
+__all__ += regression.__all__
 __all__ += scores.__all__
 
 _BINARY = {
@@ -37,7 +41,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 #: The classes that a name alone creates, as in ``metrics=["AUC"]``: they need no arguments.
 _CLASSES: dict[str, type[objects.Metric]] = {
     name: getattr(module, name)
-    for module in (confusion, objects, scores)
+    for module in (confusion, curves, objects, regression, scores)
     for name in module.__all__
     if name not in ("Metric", "MeanMetricWrapper", "Mean", "Sum")
 }

@@ -50,7 +50,14 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     else:
         y_true, y_pred = classes_of("accuracy", y_true, y_pred)
     found = ops["argmax"](y_pred, axis=-1)
-    return ops["equal"](found, checked("accuracy", y_true, found))
+    return _known(ops["equal"](found, checked("accuracy", y_true, found)), y_pred, found)
+
+
+def _known(hit: Tensor, y_pred: Tensor, found: Tensor) -> Tensor:
+    """Return which of the hits are none by NaN, which is the largest but says nothing."""
+    at = ops["expand_dims"](found, axis=-1)
+    largest = ops["squeeze"](ops["take_along_axis"](y_pred, at, axis=-1), axis=-1)
+    return ops["logical_and"](hit, ops["equal"](largest, largest))
 
 
 def check_classes(name: str, labels: Any, predictions: Any) -> None:
@@ -121,8 +128,9 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     y_true = checked("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
-    hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
-    return hit.astype("float32")
+    found = ops["argmax"](y_pred, axis=-1)
+    hit = ops["equal"](ops["argmax"](y_true, axis=-1), found)
+    return _known(hit, y_pred, found).astype("float32")
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
@@ -154,6 +162,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     """
     y_true, y_pred = alike("binary_accuracy", y_true, y_pred)
     hit = ops["equal"](y_pred > threshold, y_true > 0.5)
+    hit = ops["logical_and"](hit, ops["equal"](y_pred, y_pred))  # NaN is on no side
     return mean_of(hit.astype("float32"))
 
 
@@ -192,5 +201,8 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
         raise ValueError(f"{name}: k must be at least 1, got {k!r}")
     y_true, y_pred = classes_of(name, y_true, y_pred)
     own = ops["take_along_axis"](y_pred, ops["expand_dims"](y_true, axis=-1), axis=-1)
-    among = ops["count_nonzero"](y_pred > own, axis=-1) < k
+    # not those above it, and its own equality: NaN is never among the largest
+    others = ops["logical_not"](y_pred <= own)
+    among = ops["count_nonzero"](others, axis=-1) < k
+    among = ops["logical_and"](among, ops["equal"](own[..., 0], own[..., 0]))
     return ops["logical_and"](among, y_true >= 0)  # negative labels index from the end

@@ -1,4 +1,4 @@
-"""Metrics by class and for regression: F scores, intersection over union, R²."""
+"""Metrics by class: F scores, intersection over union."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops
-
-# by its public name: training does not know which plugin provides it
-from ...nn import one_hot
+from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, same_size
 from ..shapes import alike, checked, column_dropped
-from .stateful import OfScores, Stateful, quotient, weighted
+from .stateful import OfScores, Stateful, known, quotient, weighted
 
 __all__ = [
     "BinaryIoU",
@@ -21,7 +18,6 @@ __all__ = [
     "FBetaScore",
     "IoU",
     "MeanIoU",
-    "R2Score",
     "confusion_matrix",
 ]
 
@@ -44,7 +40,7 @@ def confusion_matrix(
 
     Returns
     -------
-    A float tensor of shape ``(num_classes, num_classes)``: a row per label, a column per
+    A float64 tensor of shape ``(num_classes, num_classes)``: a row per label, a column per
     prediction.
 
     Raises
@@ -62,12 +58,12 @@ def confusion_matrix(
     y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
     y_true = checked("confusion_matrix", y_true, y_pred)
     both = [ops["reshape"](y, shape=(-1,)) for y in (y_true, y_pred)]
-    weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1, 1))
+    weight = ops["reshape"](weighted(y_true, sample_weight), shape=(-1,))
     for classes in both:
         weight = weight * _in_range(classes, num_classes)
-    rows, columns = (classes.astype("int64") for classes in both)
-    labels, found = one_hot(rows, num_classes) * weight, one_hot(columns, num_classes)
-    return ops["matmul"](ops["transpose"](labels, axes=(1, 0)), found)
+    rows, columns = (ops["clip"](x.astype("int64"), 0, num_classes - 1) for x in both)
+    counts = ops["segment_sum"](weight, rows * num_classes + columns, num=num_classes**2)
+    return ops["reshape"](counts, shape=(num_classes, num_classes))
 
 
 def _in_range(given: Tensor, count: int) -> Any:
@@ -78,7 +74,7 @@ def _in_range(given: Tensor, count: int) -> Any:
     classes = given.astype("int64")
     if getattr(classes.array, "traced", False):
         right = ops["equal"](ops["clip"](classes, 0, count - 1).astype(given.dtype), given)
-        return ops["expand_dims"](ops["where"](right, 1.0, np.nan), axis=-1).astype("float32")
+        return ops["where"](right, 1.0, np.nan)
     if classes.size:
         low, high = int(ops["min"](classes)), int(ops["max"](classes))
         if low < 0 or high >= count:
@@ -156,14 +152,17 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = ops["argmax"](y_true, axis=self.axis)
+        largest = None
         if not self.sparse_y_pred:
+            largest = ops["max"](y_pred, axis=self.axis, keepdims=False)
             y_pred = ops["argmax"](y_pred, axis=self.axis)
         if y_true.ndim == y_pred.ndim + 1:
             y_true = ops["reshape_like"](y_true, y_pred)
         weight = weighted(y_true, sample_weight)
+        weight = weight if largest is None else known(largest, weight)
         if self.ignore_class is not None:
             kept = ops["not_equal"](y_true, self.ignore_class)
-            weight = weight * kept.astype("float32")
+            weight = ops["where"](kept, weight, 0.0)
             y_true = ops["where"](kept, y_true, 0)
             y_pred = ops["where"](kept, y_pred, 0)
         self.matrix.assign_add(confusion_matrix(y_true, y_pred, self.num_classes, weight))
@@ -185,7 +184,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         if np.isnan(self.matrix.numpy()).any():
             raise ValueError(
                 f"{type(self).__name__}: labels or predictions of an update held classes that are "
-                f"not from 0 to {self.num_classes - 1}, or not whole (or sample_weight holds NaN); "
+                f"not from 0 to {self.num_classes - 1}, or not whole (or there was NaN); "
                 "predictions with a value for each class need sparse_y_pred=False"
             )
 
@@ -299,9 +298,12 @@ class BinaryIoU(OfScores, IoU, saved_as="training.metrics.BinaryIoU"):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels and probabilities, with weights of the examples."""
         y_pred = as_tensor(y_pred)
-        if not self.takes_any((self.threshold,)):
+        sample_weight = weighted(y_pred, sample_weight)
+        if self.takes_any((self.threshold,)):
+            sample_weight = known(y_pred, sample_weight)
+        else:
             y_pred = self.probabilities(y_pred)
-            sample_weight = self.checked(y_pred, weighted(y_pred, sample_weight))
+            sample_weight = self.checked(y_pred, sample_weight)
         above = ops["greater_equal"](y_pred, self.threshold)
         super().update_state(y_true, above.astype("int64"), sample_weight)
 
@@ -323,7 +325,8 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
     beta
         The weight of recall relative to precision, 1 by default.
     threshold
-        Predictions above it count as 1. By default, only the largest of each example counts as 1.
+        Predictions above it count as 1. By default, only the largest of each example counts as 1;
+        of a single class, those above 0.5.
     from_logits
         Whether predictions are logits, if there is a threshold between 0 and 1. By default they are
         what the loss takes in ``fit`` and ``evaluate``, otherwise probabilities.
@@ -381,13 +384,19 @@ class FBetaScore(OfScores, saved_as="training.metrics.FBetaScore"):
             for name in ("true_positives", "false_positives", "false_negatives"):
                 self.add_state(name, (y_pred.shape[-1],))
         weight = weighted(y_true, sample_weight)
-        if self.threshold is None:
-            found = ops["equal"](y_pred, ops["max"](y_pred, axis=-1, keepdims=True))
+        threshold = self.threshold
+        if threshold is None and same_size(y_pred.shape[-1], 1):
+            threshold = 0.5  # the largest of one would be every prediction
+        if threshold is None:
+            largest = ops["max"](y_pred, axis=-1, keepdims=True)
+            found, weight = ops["equal"](y_pred, largest), known(largest, weight)
         else:
-            if not self.takes_any((self.threshold,)):
+            if self.takes_any((threshold,)):
+                weight = known(y_pred, weight)
+            else:
                 y_pred = self.probabilities(y_pred)
                 weight = self.checked(y_pred, weight)
-            found = ops["greater"](y_pred, self.threshold)
+            found = ops["greater"](y_pred, threshold)
         found = found.astype("float32")
         y_true = y_true.astype("float32")
         self.true_positives.assign_add(ops["sum"](found * y_true * weight, axis=0))
@@ -440,81 +449,3 @@ class F1Score(FBetaScore, saved_as="training.metrics.F1Score"):
         from_logits: bool | None = None,
     ) -> None:
         super().__init__(average, 1.0, threshold, name or "f1_score", from_logits=from_logits)
-
-
-class R2Score(Stateful, saved_as="training.metrics.R2Score"):
-    """The share of the labels' variance that predictions explain, at most 1.
-
-    Parameters
-    ----------
-    class_aggregation
-        ``"uniform_average"``, the default, for the mean over the outputs.
-        ``"variance_weighted_average"`` for their mean weighted by the labels' variance. ``None``
-        for one score per output.
-
-    Raises
-    ------
-    ValueError
-        If ``class_aggregation`` is unknown.
-
-    Notes
-    -----
-    ``1 - sum((y_true - y_pred)**2) / sum((y_true - mean(y_true))**2)``, in float64.
-
-    Examples
-    --------
-    >>> gt.training.metrics.R2Score()([[1.0], [2.0], [3.0]], [[1.0], [2.0], [2.0]]).item()
-    0.5
-    """
-
-    _arguments = ("class_aggregation",)
-    weight: Variable
-    sums: Variable
-    squares: Variable
-    rests: Variable
-
-    def __init__(
-        self, class_aggregation: str | None = "uniform_average", name: str | None = None
-    ) -> None:
-        super().__init__(name)
-        if class_aggregation not in ("uniform_average", "variance_weighted_average", None):
-            raise ValueError(
-                "R2Score: class_aggregation must be 'uniform_average', "
-                f"'variance_weighted_average' or None, got {class_aggregation!r}"
-            )
-        self.class_aggregation = class_aggregation
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add labels and predictions, with weights of the examples."""
-        y_true, y_pred = alike("R2Score", y_true, y_pred)
-        if y_true.ndim == 1:
-            y_true, y_pred = (ops["expand_dims"](y, axis=-1) for y in (y_true, y_pred))
-        if y_true.ndim != 2:
-            raise ValueError(
-                f"R2Score: expected shape (batch,) or (batch, outputs), got {y_pred.shape}; "
-                "reshape labels and predictions"
-            )
-        if "weight" not in vars(self):
-            for name in ("weight", "sums", "squares", "rests"):
-                self.add_state(name, (y_true.shape[-1],))
-        weight = weighted(y_true, sample_weight).astype("float64")
-        y_true, y_pred = y_true.astype("float64"), y_pred.astype("float64")
-        rest = ops["square"](y_true - y_pred)
-        added = (weight, weight * y_true, weight * y_true * y_true, weight * rest)
-        for name, values in zip(("weight", "sums", "squares", "rests"), added):
-            getattr(self, name).assign_add(ops["sum"](values, axis=0))
-
-    def result(self) -> Tensor:
-        """Return the score, 0 before any batch."""
-        if "weight" not in vars(self):
-            return as_tensor(0.0)
-        total = self.squares.value - quotient(ops["square"](self.sums.value), self.weight.value)
-        # constant labels are explained if every prediction is exact, otherwise not at all
-        met = ops["equal"](self.rests.value, 0.0).astype("float64")
-        scores = 1.0 - quotient(self.rests.value, total)
-        scores = ops["where"](ops["less_equal"](total, 0.0), met, scores)
-        if self.class_aggregation == "variance_weighted_average":
-            scores = ops["sum"](scores * quotient(total, ops["sum"](total)))
-        elif self.class_aggregation == "uniform_average":
-            scores = ops["mean"](scores)
-        return scores

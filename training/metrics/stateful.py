@@ -144,7 +144,7 @@ def quotient(a: Any, b: Any) -> Tensor:
 
 
 def weighted(values: Any, sample_weight: Any) -> Any:
-    """Return a weight for each value, 1 by default.
+    """Return a weight for each value, 1 by default; in float64, in which their sums are exact.
 
     Raises
     ------
@@ -152,12 +152,21 @@ def weighted(values: Any, sample_weight: Any) -> Any:
         If there is not one weight for each value or for each example.
     """
     if sample_weight is None:
-        return ops["ones_like"](values.astype("float32"))
-    weight = column_dropped(as_tensor(sample_weight).astype("float32"), values.shape)
+        return ops["ones_like"](values).astype("float64")
+    weight = column_dropped(as_tensor(sample_weight).astype("float64"), values.shape)
     if weight.ndim > values.ndim:
         raise ValueError(
             f"sample_weight of shape {weight.shape} does not fit values of shape {values.shape}"
         )
     while weight.ndim < values.ndim:
         weight = ops["expand_dims"](weight, axis=-1)
-    return ops["ones_like"](values.astype("float32")) * weight
+    return ops["ones_like"](values).astype("float64") * weight
+
+
+def known(scores: Any, weight: Any) -> Any:
+    """Return weights that are NaN where a score that counts is NaN: it is neither high nor low.
+
+    They make the state NaN, for which ``check_state`` raises.
+    """
+    right = ops["logical_or"](ops["equal"](scores, scores), ops["equal"](weight, 0.0))
+    return ops["where"](right, weight, np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.extend import F, Variable, as_tensor, ops
 from .classic import square
 from .optimizer import Optimizer
-from .options import decays, sizes
+from .options import above_zero, decays, sizes
 from .rules import by_blocks
 
 if TYPE_CHECKING:
@@ -92,7 +92,8 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         (rate,) = settings
         first = state[0] + (gradient - state[0]) * (1.0 - self.beta_1)
         most = F.maximum(state[1] * self.beta_2, F.abs(gradient))
-        return value - first / (most + self.epsilon) * rate, (first, most)
+        epsilon = above_zero(self.epsilon, value.dtype)
+        return value - first / (most + epsilon) * rate, (first, most)
 
 
 class Nadam(Optimizer, saved_as="training.Nadam"):
@@ -176,7 +177,8 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
         first = state[0] + (gradient - state[0]) * (1.0 - self.beta_1)
         second = state[1] + (square(gradient) - state[1]) * (1.0 - self.beta_2)
         ahead = first * of_moment + gradient * of_gradient
-        return value - ahead / (F.sqrt(second * of_square) + self.epsilon), (first, second)
+        root = F.sqrt(second * of_square) + above_zero(self.epsilon, value.dtype)
+        return value - ahead / root, (first, second)
 
 
 _K = np.arange(1, 61, dtype="float64")
@@ -259,7 +261,8 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
         """Return the new value and averages."""
         (rate,) = settings
         seen = state[0] * self.rho + square(gradient) * (1.0 - self.rho)
-        root = F.sqrt(state[1] + self.epsilon) / F.sqrt(seen + self.epsilon)
+        epsilon = above_zero(self.epsilon, value.dtype)
+        root = F.sqrt(state[1] + epsilon) / F.sqrt(seen + epsilon)
         change = gradient * root
         done = state[1] * self.rho + square(change) * (1.0 - self.rho)
         return value - change * rate, (seen, done)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.extend import F, Variable, kind_of
 from .optimizer import Optimizer
-from .options import decays, sizes
+from .options import above_zero, decays, sizes
 from .rules import by_blocks
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
         second += v
         most = [F.maximum(second, rest[0])] if rest else []
         root = F.sqrt(most[0] if rest else second)
-        root += self.epsilon
+        root += above_zero(self.epsilon, value.dtype)
         change = first / root
         change *= rate
         return value - change, (first, second, *most)
@@ -292,7 +292,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
 
         v = rho * v + (1 - rho) * g * g
         a = rho * a + (1 - rho) * g                       (if centered, otherwise a = 0)
-        u = momentum * u + r * g / sqrt(v - a * a + epsilon)
+        u = momentum * u + r * g / sqrt(max(v - a * a, 0) + epsilon)
         w = w - u
 
     For a complex ``g``, ``g * g`` means ``abs(g)**2``.
@@ -345,8 +345,10 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
         if self.centered:
             average = state[1] * self.rho + gradient * (1.0 - self.rho)
             new.append(average)
-            spread = spread - square(average)
-        change = gradient / F.sqrt(spread + self.epsilon) * rate
+            # a mean of squares is no less than the square of the mean, except for rounding
+            spread = F.maximum(spread - square(average), 0.0)
+        epsilon = above_zero(self.epsilon, value.dtype)
+        change = gradient / F.sqrt(spread + epsilon) * rate
         if self.momentum:
             change = state[-1] * self.momentum + change
             new.append(change)
@@ -420,5 +422,6 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
         """Return the new value and sum."""
         (rate,) = settings
         total = state[0] + square(gradient)
-        root = F.sqrt(total + (self.initial_accumulator_value + self.epsilon))
+        least = above_zero(self.initial_accumulator_value + self.epsilon, value.dtype)
+        root = F.sqrt(total + least)
         return value - gradient / root * rate, (total,)

@@ -77,8 +77,9 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
 
     Notes
     -----
-    The steps are those of PyTorch's ``LBFGS``. They need memory for ``2 * history_size + 2`` copies
-    of the variables. Clipping, averages and weight decay are not supported.
+    The steps are those of PyTorch's ``LBFGS``, except at kinks of the loss, as absolute values have
+    them. They need memory for ``2 * history_size + 2`` copies of the variables. Clipping, averages
+    and weight decay are not supported.
 
     References
     ----------
@@ -172,7 +173,8 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         ValueError
             If the loss does not depend on a variable.
         FloatingPointError
-            If the loss is not finite. As after any exception, the variables keep their old values.
+            If the loss or its gradient is not finite. As after any exception, the variables keep
+            their old values.
         TraceError
             If this is called in a trace.
         """
@@ -228,7 +230,9 @@ class _Descent:
         self.pairs: list[_Pair] = []
         for i in range(min(int(owner.pairs.array), owner.history_size)):
             step, change = self.held(f"steps_{i}"), self.held(f"changes_{i}")
-            self.pairs.append(_Pair(step, change, 1.0 / float(change @ step)))
+            product = float(change @ step)
+            if product > 0.0:  # not 0, as the pairs of other variables leave it
+                self.pairs.append(_Pair(step, change, 1.0 / product))
 
     def held(self, slot: str) -> Any:
         """Return the value of a slot as a vector."""
@@ -252,7 +256,7 @@ class _Descent:
         """Do the steps, and keep the result."""
         owner, x = self.owner, self.x
         loss, gradient = self.evaluate(x)
-        _check(loss)
+        _check(loss, gradient)
         evaluations = 1
         for left in range(owner.max_iterations, 0, -1):
             if _largest(gradient) <= owner.tolerance_gradient:
@@ -270,7 +274,7 @@ class _Descent:
                 x = x + direction * self.length
                 if left > 1:  # the loss after the last step is not needed
                     loss, gradient = self.evaluate(x)
-                    _check(loss)
+                    _check(loss, gradient)
                     evaluations += 1
             else:
                 start = Point(0.0, loss, gradient, slope)
@@ -278,6 +282,7 @@ class _Descent:
                 found, tried = self.search(x, start, most)
                 evaluations += tried
                 _, loss, gradient, _ = found
+                _check(loss, gradient)
                 self.length = found.t
                 x = x + direction * self.length
             moved = _largest(direction) * abs(self.length)
@@ -315,8 +320,8 @@ class _Descent:
 
         def at(t: float) -> Point:
             loss, gradient = self.evaluate(x + direction * t)
-            loss = math.inf if math.isnan(loss) else loss
-            return Point(t, loss, gradient, float(gradient @ direction))
+            slope = float(gradient @ direction)
+            return Point(t, math.inf if math.isnan(loss + slope) else loss, gradient, slope)
 
         narrow = self.owner.tolerance_change / (_largest(direction) or 1.0)
         return strong_wolfe(at, start, self.length, most, narrow)
@@ -336,11 +341,14 @@ class _Descent:
         owner.scale.assign(self.scale)
 
 
-def _check(loss: float) -> None:
-    if not math.isfinite(loss):
+def _check(loss: float, gradient: Any) -> None:
+    largest = _largest(gradient)
+    if not (math.isfinite(loss) and math.isfinite(largest)):
+        steep = f"an element of the gradient is {largest}"
+        told = steep if math.isfinite(loss) else f"the loss is {loss}"
         raise FloatingPointError(
-            f"LBFGS: the loss is {loss}; a smaller learning rate, or line_search='strong_wolfe', "
-            "may help. The variables are as they were before this call"
+            f"LBFGS: {told}; a smaller learning rate, or line_search='strong_wolfe', may help. The "
+            "variables are as they were before this call"
         )
 
 

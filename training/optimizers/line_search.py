@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 
 __all__ = ["Point", "strong_wolfe"]
 
+#: At a kink, slopes flip without becoming flat. After so many divisions of a bracket, a lower point
+#: where the loss rises again is enough (the weak Wolfe conditions).
+_KINKED = 3
+
 
 class Point(NamedTuple):
     """A point along a direction."""
@@ -69,6 +73,7 @@ def strong_wolfe(
         return (start if start.loss <= new.loss else new), 1 + most
     low, high = (before, new) if before.loss <= new.loss else (new, before)
     stuck = False
+    kinked = done + _KINKED
     while done < most and abs(high.t - low.t) >= narrow:
         left, right = sorted((low, high), key=lambda point: point.t)
         t, stuck = _within(_lowest_of_cubic(left, right, left.t, right.t), left.t, right.t, stuck)
@@ -77,7 +82,7 @@ def strong_wolfe(
         if too_high(new) or new.loss >= low.loss:
             low, high = (low, new) if low.loss <= new.loss else (new, low)
             continue
-        if flat_enough(new):
+        if flat_enough(new) or (done >= kinked and new.slope > 0.0):
             return new, 1 + done
         high = low if new.slope * (high.t - low.t) >= 0.0 else high
         low = new
@@ -95,12 +100,20 @@ def _within(t: float, left: float, right: float, stuck: bool) -> tuple[float, bo
 
 
 def _lowest_of_cubic(a: Point, b: Point, least: float, most: float) -> float:
-    """Return the minimum, within bounds, of the cubic through two points with their slopes."""
+    """Return the minimum, within bounds, of the cubic through two points with their slopes.
+
+    If there is none, as along a line, return the middle.
+    """
+    if a.t == b.t:
+        return (least + most) / 2.0
     one = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.t - b.t)
     square = one * one - a.slope * b.slope
     if not 0.0 <= square < math.inf:
         return (least + most) / 2.0
     left, right = (a, b) if a.t <= b.t else (b, a)
     root = math.sqrt(square)
-    part = (right.slope + root - one) / (right.slope - left.slope + 2.0 * root)
+    bend = right.slope - left.slope + 2.0 * root
+    if not bend:
+        return (least + most) / 2.0
+    part = (right.slope + root - one) / bend
     return min(max(right.t - (right.t - left.t) * part, least), most)

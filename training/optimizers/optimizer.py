@@ -23,10 +23,8 @@ from ...core.extend import (
     complete_docstring,
     exclusive,
     hinted,
-    numpy_dtype,
     scope_of,
     stage,
-    to_numpy,
     warn_user,
 )
 from ...layers import Layer, unknown_argument
@@ -68,13 +66,14 @@ class Optimizer(Decaying):
         Whether to keep a moving average of each variable. :meth:`finalize_variable_values` assigns
         the averages to the variables.
     ema_momentum
-        The decay of these averages, in ``[0, 1]``. They start from the values after the first step.
+        The decay of these averages, in ``[0, 1]``. Each starts from the value after the first
+        update of its variable.
     ema_overwrite_frequency
-        The number of updates after which the averages overwrite the variables; None for never.
+        The number of updates of a variable after which its average overwrites it; None for never.
     gradient_accumulation_steps
         The number of steps that accumulate gradients for one update. The update uses their mean,
-        and clips that. None updates at every step. Schedules get the number of steps, formulas the
-        number of updates.
+        and clips that. None updates at every step. Schedules get the number of all steps, formulas
+        the number of updates of a variable, and a variable's steps are those that it takes part in.
     unknown
         Any other argument is an error, which suggests the name to use.
 
@@ -85,6 +84,9 @@ class Optimizer(Decaying):
     learning_rate
         A variable of dtype ``float64``, or the schedule. You can set it to a number, a variable or
         a schedule.
+    step_counts : list of Variable
+        The number of steps of each trained variable; empty while each took part in all of them.
+        Variables that take part in the same steps share an element.
     weight_averages : list of Variable
         With ``use_ema``, one per trained variable.
     gradient_sums : list of Variable
@@ -169,17 +171,18 @@ class Optimizer(Decaying):
         self.iterations = Variable(0, trainable=False, name="iterations", dtype="int64")
         self.learning_rate = learning_rate
         self.begin()
-        # numbers read from variables, by name, so that the host does not wait for them again
-        self._gradtape_read: dict[str, tuple[Any, Any]] = {}
+        # numbers read from variables, by id, so that the host does not wait for them again
+        self._gradtape_read: dict[int, tuple[Any, Any]] = {}
         self._gradtape_groups: dict[
-            tuple[int, ...], tuple[list[Group], list[Group], exclusive]
+            tuple[int, ...], tuple[list[Group], list[Group], list[Variable], exclusive]
         ] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
 
-        ``rate`` is the learning rate, and ``step`` the number of this step, counted from 1. They
-        are Python numbers, or float64 tensors in a trace.
+        ``rate`` is the learning rate, and ``step`` the number of this step, counted from 1 for each
+        variable. They are Python numbers, or float64 tensors in a trace. Variables that took part
+        in different numbers of steps get different settings.
         """
         return (rate,)
 
@@ -228,43 +231,62 @@ class Optimizer(Decaying):
         known = self._gradtape_groups.get(ids)
         if known is None:
             with GROUPING:
-                groups, sums = self._grouped(variables)
+                groups, sums, counters = self._grouped(variables)
                 held = chain.from_iterable(group.locked for group in (*groups, *sums))
                 # the lock of the step counter protects the slots that are not locked themselves
-                known = groups, sums, exclusive([*held, self.iterations])
+                known = groups, sums, counters, exclusive([*held, self.iterations])
                 known = self._gradtape_groups.setdefault(ids, known)
-        groups, sums, alone = known
+        groups, sums, counters, alone = known
         like = gradients[0] if gradients else None
         with alone, stage(type(self).__name__, like), scope_of(gradients):
-            self._step(groups, sums, gradients)
+            self._step(groups, sums, counters, gradients)
 
-    def _step(self, groups: list[Group], sums: list[Group], gradients: list[Any]) -> None:
-        done = int(self._read("iterations"))
-        every = self.gradient_accumulation_steps or 1
-        if (done + 1) % every:
-            do_step(sums, gradients, ())
-        else:
+    def _step(
+        self,
+        groups: list[Group],
+        sums: list[Group],
+        counters: list[Variable],
+        gradients: list[Any],
+    ) -> None:
+        done, every = self._read(self.iterations), self.gradient_accumulation_steps
+        taken = [self._read(counter) for counter in counters]
+        work = due = groups
+        #: The number of the update that is due for each counter; None if it only accumulates.
+        updates: list[Any] = [n + 1 for n in taken]
+        if every is not None:
+            updates = [None if n % every else n // every for n in updates]
+            due = [group for group in groups if updates[group.counter] is not None]
+            work = due + [group for group in sums if updates[group.counter] is None]
+            sums = [group for group in sums if updates[group.counter] is not None]
             for group in sums:  # each has one column: the sums
                 for i, held in zip(group.members, group.variables, strict=True):
                     gradients[i] = (held.array + gradients[i]) / every
-            update = done // every + 1
-            do_step(
-                groups, self._clipped(gradients), self._step_numbers(self._rate_at(done), update)
-            )
-            for held in chain.from_iterable(group.variables for group in sums):
+        rate = self._rate_at(done) if due else None
+        settings = [() if n is None else self._step_numbers(rate, n) for n in updates]
+        do_step(work, self._clipped(gradients, due), settings)
+        for group in sums:
+            for held in group.variables:
                 held.set_array(backend_of(held.array).xp.zeros_like(held.array))
-            frequency = self.ema_overwrite_frequency
-            if frequency is not None and update % frequency == 0:
-                for group in groups:
-                    count = len(group.members)
-                    pairs = zip(group.variables[:count], group.variables[-count:], strict=True)
-                    for variable, mean in pairs:
-                        variable.set_array(mean.array)
-        count = self.iterations.array
-        owner = backend_of(count)
-        count = owner.asarray(done + 1, numpy_dtype(count.dtype), owner.device(count))
-        self.iterations.set_array(count)
-        self._gradtape_read["iterations"] = count, done + 1
+        frequency = self.ema_overwrite_frequency
+        for group in due if frequency is not None else ():
+            if updates[group.counter] % frequency == 0:
+                group.take_last_slot()
+        for counter, n in zip(counters, taken, strict=True):
+            if counter is not self.iterations:
+                self._write(counter, n + 1)
+        self._write(self.iterations, done + 1)
+
+    def _clipped(self, gradients: list[Any], groups: list[Group]) -> list[Any]:
+        """Return the gradients, with those of these groups clipped."""
+        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
+        if sizes == (None, None, None):
+            return gradients
+        members = sorted(chain.from_iterable(group.members for group in groups))
+        found = clipped([Tensor(gradients[i]) for i in members], *sizes)
+        gradients = list(gradients)
+        for i, gradient in zip(members, found, strict=True):
+            gradients[i] = gradient.array
+        return gradients
 
     def scale_loss(self, loss: Any) -> Any:
         """Return the tensor to differentiate: the loss itself, unless the optimizer scales it.
@@ -280,12 +302,6 @@ class Optimizer(Decaying):
             The tensor whose gradients :meth:`apply_gradients` expects.
         """
         return loss
-
-    def _clipped(self, gradients: list[Any]) -> list[Any]:
-        sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
-        if sizes == (None, None, None):
-            return gradients
-        return [g.array for g in clipped([Tensor(g) for g in gradients], *sizes)]
 
     def _step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
         """Return the settings of an update, followed by those of the options."""
@@ -323,7 +339,7 @@ class Optimizer(Decaying):
         Parameters
         ----------
         var_list
-            Variables; those that were not trained do not change.
+            Variables; those that were never updated do not change.
 
         Examples
         --------
@@ -338,7 +354,9 @@ class Optimizer(Decaying):
             return
         for variable in list(var_list):
             place = self._gradtape_places.get(variable)
-            if place is not None:
+            if place is None:
+                continue
+            if self._read(self.counter(place)) >= (self.gradient_accumulation_steps or 1):
                 variable.assign(getattr(self, AVERAGES)[place])
 
     def minimize(
@@ -376,18 +394,9 @@ class Optimizer(Decaying):
         chosen = list(variables() if callable(variables) else variables)
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
-    def _read(self, name: str) -> Any:
-        """Return the value of a scalar variable as a number."""
-        array = getattr(self, name).array
-        known, number = self._gradtape_read.get(name, (None, None))
-        if known is not array:
-            number = to_numpy(array).item()
-            self._gradtape_read[name] = array, number
-        return number
-
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
-        number = float(self._read("learning_rate") if isinstance(rate, Variable) else rate(step))
+        number = float(self._read(rate) if isinstance(rate, Variable) else rate(step))
         if not 0.0 <= number < math.inf:
             raise ValueError(
                 f"{type(self).__name__}: the learning rate of step {step + 1} is {number}; it must "
@@ -395,34 +404,39 @@ class Optimizer(Decaying):
             )
         return number
 
-    def _grouped(self, variables: list[Variable]) -> tuple[list[Group], list[Group]]:
-        """Return the variables, and the sums of their gradients, in groups.
+    def _grouped(
+        self, variables: list[Variable]
+    ) -> tuple[list[Group], list[Group], list[Variable]]:
+        """Return the variables, and the sums of their gradients, in groups; and their counters.
 
-        All variables of a group have the same array type, device and dtype, and all decay or none.
-        A formula that is not marked as elementwise has a group for each variable.
+        All variables of a group have the same array type, device and dtype, share a counter, and
+        all decay or none. A formula that is not marked as elementwise has a group for each
+        variable.
         """
         apart = not getattr(self.update, "by_blocks", False)
         # a class of the user may read a list, a property or a global variable, which changes unseen
         lasting = type(self).__module__.partition(".")[0] == _ROOT
-        places = self.build(variables)
+        places = self.take_part(variables)
+        counters: dict[Variable, int] = {}
         found: dict[Any, list[int]] = {}
         for i, variable in enumerate(variables):
             array = variable.array
             owner = backend_of(array)
             decays = self._decays_at(variable, places[i])
             place = i if apart else None
-            key = (place, owner.name, owner.device(array), array.dtype, decays)
+            counter = counters.setdefault(self.counter(places[i]), len(counters))
+            key = (place, owner.name, owner.device(array), array.dtype, decays, counter)
             found.setdefault(key, []).append(i)
         groups, sums = [], []
-        for (*_, decays), members in found.items():
+        for (*_, decays, counter), members in found.items():
             by_slot = {
                 slot: [getattr(self, slot)[places[i]] for i in members] for slot in self.slots
             }
             if SUMS in by_slot:
-                sums.append(Group(members, [by_slot.pop(SUMS)], add, lasting=True))
+                sums.append(Group(members, [by_slot.pop(SUMS)], add, True, counter))
             columns = [[variables[i] for i in members], *by_slot.values()]
-            groups.append(Group(members, columns, self._step_formula(decays), lasting))
-        return groups, sums
+            groups.append(Group(members, columns, self._step_formula(decays), lasting, counter))
+        return groups, sums, list(counters)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate":

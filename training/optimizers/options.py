@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.extend import Tensor, ops
+import numpy as np
+
+from ...core.extend import Tensor, numpy_dtype, ops
 from .clipping import CLIPPING, check_clipping
 from .rules import by_blocks, returned
 
@@ -14,6 +17,7 @@ __all__ = [
     "AVERAGES",
     "OPTIONS",
     "SUMS",
+    "above_zero",
     "add",
     "check_options",
     "decays",
@@ -110,6 +114,17 @@ def decays(optimizer: Any, **given: float) -> list[float]:
 def sizes(optimizer: Any, **given: float) -> list[float]:
     """Return settings as floats; raise if one is negative or NaN."""
     return _floats(optimizer, given, "not be negative", lambda value: value >= 0.0)
+
+
+@functools.cache
+def above_zero(epsilon: float, dtype: Any) -> float:
+    """Return what is added to denominators, or the least number if that is 0 in a dtype.
+
+    A gradient that is 0 throughout then changes nothing, instead of giving NaN.
+    """
+    limits = np.finfo(numpy_dtype(dtype))
+    least = limits.tiny if limits.bits > 16 else limits.smallest_subnormal
+    return max(epsilon, float(least))
 
 
 def _floats(optimizer: Any, given: dict[str, float], must: str, right: Any) -> list[float]:

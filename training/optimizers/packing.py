@@ -38,15 +38,18 @@ BLOCK = 1 << 17
 SMALL = 1 << 14
 
 
-def do_step(groups: Sequence[Group], gradients: Sequence[Any], settings: tuple[Any, ...]) -> None:
+def do_step(
+    groups: Sequence[Group], gradients: Sequence[Any], settings: Sequence[tuple[Any, ...]]
+) -> None:
     """Update the variables of all groups, or of none if that fails.
 
-    The caller holds the locks of the variables and their slots.
+    There are settings for each counter. The caller holds the locks of the variables and their
+    slots.
     """
     for group in groups:
         group.gather()
     for group in groups:
-        group.begin([gradients[i] for i in group.members], settings)
+        group.begin([gradients[i] for i in group.members], settings[group.counter])
     by_blocks = [group for group in groups if group.by_blocks]
     try:
         if by_blocks:
@@ -94,6 +97,7 @@ class Group:
         "_update",
         "bounds",
         "by_blocks",
+        "counter",
         "flat",
         "members",
         "parts",
@@ -102,9 +106,16 @@ class Group:
     )
 
     def __init__(
-        self, members: list[int], columns: list[list[Variable]], update: Update, lasting: bool
+        self,
+        members: list[int],
+        columns: list[list[Variable]],
+        update: Update,
+        lasting: bool,
+        counter: int,
     ) -> None:
         self.members = members
+        #: The place of the counter of the steps of these variables.
+        self.counter = counter
         #: Whether the formula is the same in each step, until an attribute is set.
         self._lasting = lasting
         self._update = update
@@ -255,6 +266,12 @@ class Group:
             self._copies[column] = [Pending(x.copy, x.shape, x.dtype) for x in parts]
         set_arrays(self.variables[column], parts)
         self.flat[k], self.parts[column] = flat, parts
+
+    def take_last_slot(self) -> None:
+        """Assign the last slot to the variables."""
+        count = len(self.members)
+        for variable, held in zip(self.variables[:count], self.variables[-count:], strict=True):
+            variable.set_array(held.array)
 
     def end(self) -> None:
         """Put back the parts that were taken away, and drop the gradients."""

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import F, Module, Variable, init_scope, to_numpy
+from ...core.extend import (
+    F,
+    Module,
+    Variable,
+    active_graph,
+    backend_of,
+    init_scope,
+    is_noted,
+    note_answer,
+    numpy_dtype,
+    to_numpy,
+)
 
-__all__ = ["GROUPING", "Slots"]
+__all__ = ["COUNTS", "GROUPING", "Slots"]
+
+#: The attribute with the steps of each trained variable.
+COUNTS = "step_counts"
 
 #: Held while a thread creates slots, but not while it waits for variables.
 GROUPING = RLock()
@@ -21,6 +35,13 @@ class Slots(Module):
 
     #: The names of these lists, which are attributes.
     slots: tuple[str, ...] = ()
+    #: The counter of steps of each trained variable. Variables share one while they take part in
+    #: the same steps. Empty if that is ``iterations``, the number of all steps, for all of them.
+    step_counts: Sequence[Variable] = ()
+    iterations: Variable
+    _gradtape_read: dict[int, tuple[Any, Any]]
+    #: Replaced when variables no longer share a counter: what was traced before is outdated then.
+    _gradtape_cohorts: Any = None
 
     def begin(self) -> None:
         """Create the lists, after the attributes that exist already."""
@@ -40,6 +61,96 @@ class Slots(Module):
             )
         with GROUPING:
             return self._places(variables)
+
+    def take_part(self, variables: Iterable[Variable]) -> list[int]:
+        """Create what a step with these variables needs; return their places.
+
+        Trained variables that this step leaves out no longer share a counter with those in it.
+        """
+        with GROUPING:
+            places = self.build(variables)
+            inside = {self.counter(place) for place in places} | {self.iterations}
+            outside: dict[Variable, list[int]] = {}
+            for place in set(range(self._known())).difference(places):
+                if self.counter(place) in inside:
+                    outside.setdefault(self.counter(place), []).append(place)
+            for shared, left in outside.items():
+                own = self._count_apart(left, shared.array)
+                if is_noted(self, "_gradtape_cohorts"):  # the trace has a step before this one
+                    own.assign(shared.value)
+                self._gradtape_cohorts = object()
+            note_answer(self, "_gradtape_cohorts")
+            return places
+
+    def counter(self, place: int) -> Variable:
+        """Return the variable that counts the steps of the trained variable at a place."""
+        return self.step_counts[place] if place < len(self.step_counts) else self.iterations
+
+    def _read(self, variable: Variable) -> Any:
+        """Return the value of a scalar variable as a number."""
+        array = variable.array
+        known, number = self._gradtape_read.get(variable.id, (None, None))
+        if known is not array:
+            number = to_numpy(array).item()
+            self._gradtape_read[variable.id] = array, number
+        return number
+
+    def _write(self, counter: Variable, number: int) -> None:
+        """Set a counter."""
+        old = counter.array
+        owner = backend_of(old)
+        array = owner.asarray(number, numpy_dtype(old.dtype), owner.device(old))
+        counter.set_array(array)
+        self._gradtape_read[counter.id] = array, number
+
+    def _known(self) -> int:
+        """Return the number of variables that have state, or counters, or were trained."""
+        lists = (getattr(self, slot) for slot in self.slots)
+        return max(map(len, (self.trained, self.step_counts, *lists)))
+
+    def _count_apart(self, places: Iterable[int], array: Any) -> Variable:
+        """Return a new counter for the variables at these places."""
+        with init_scope():
+            own = Variable(array, trainable=False, name="steps", dtype="int64")
+        places = list(places)
+        counts = list(self.step_counts)
+        counts += [self.iterations] * (max([self._known(), *[p + 1 for p in places]]) - len(counts))
+        for place in places:
+            counts[place] = own
+        self._set_counts(counts)
+        return own
+
+    def _set_counts(self, counts: list[Variable]) -> None:
+        vars(self)["_gradtape_groups"] = {}
+        if type(self.step_counts) is list:
+            self.step_counts[:] = counts
+        else:
+            self.step_counts = counts
+
+    def share_counts(self, kinds: Mapping[Variable, Any]) -> None:
+        """Let variables share a counter if they have the same kind; None is that of ``iterations``.
+
+        Trained variables without a kind are counted on their own.
+        """
+        trained = self._gradtape_places.items()
+        if not self.step_counts and all(kinds.get(v, "none") is None for v, _ in trained):
+            return
+        users: dict[Variable, set[Any]] = {}
+        for variable, place in trained:
+            users.setdefault(self.counter(place), set()).add(kinds.get(variable, "none"))
+        made: dict[Any, Variable] = {None: self.iterations}
+        with init_scope():
+            for variable, place in trained:
+                kind, counter = kinds.get(variable, "none"), self.counter(place)
+                if kind not in made and (counter is self.iterations or len(users[counter]) > 1):
+                    zero = F.zeros_like(self.iterations.array)
+                    counter = Variable(zero, trainable=False, name="steps", dtype="int64")
+                made.setdefault(kind, counter)
+        counts = [self.counter(place) for place in range(self._known())]
+        for variable, place in trained:
+            counts[place] = made[kinds.get(variable, "none")]
+        self._set_counts(counts)
+        self._gradtape_cohorts = object()
 
     def claim(self, variables: Iterable[Variable]) -> None:
         """Note the variables that the state from a file belongs to, which are in the same file.
@@ -132,6 +243,13 @@ class Slots(Module):
                 fresh.append((variable, place))
                 self._check_slots(variable, place)
             places.append(place)
+        held = self._known()
+        late = [place for _, place in fresh if place >= held]
+        tracing = active_graph.get() is not None  # its steps before this one are not done yet
+        if late and held and (tracing or int(to_numpy(self.iterations.array))):
+            self._count_apart(late, F.zeros_like(self.iterations.array))
+        if fresh:
+            vars(self)["_gradtape_groups"] = {}  # steps without these now leave them out
         for variable, place in fresh:
             self._gradtape_places[variable] = place
             self.met(variable, place)
@@ -161,6 +279,9 @@ class Slots(Module):
         for slot in self.slots:
             for place, state in enumerate(getattr(self, slot)):
                 yield slot, trained[place] if place < len(trained) else None, state
+        for place, state in enumerate(self.step_counts):
+            if state is not self.iterations:
+                yield COUNTS, trained[place] if place < len(trained) else None, state
 
     @property
     def unclaimed(self) -> int:

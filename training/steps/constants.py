@@ -74,7 +74,9 @@ def _changed(before: dict[str, Constant], after: dict[str, Constant]) -> Iterato
 
 
 def _is_weight(constant: Constant) -> bool:
-    return isinstance(constant.value, Variable)
+    value = constant.value
+    held = value if isinstance(value, list) and value else [value]
+    return all(isinstance(x, Variable) for x in held)
 
 
 def constants_of(roots: Iterable[Any]) -> dict[str, Constant]:

@@ -151,9 +151,9 @@ class Step:
         if not self._ready:
             return
         changed = differing(self._traced_with, self._attributes())
-        if not changed:
+        if not changed and not any(x.outdated for x in self._ready.values()):
             return
-        if self.mode == "auto" and self._served < _WORTH:
+        if changed and self.mode == "auto" and self._served < _WORTH:
             self._refuse(f"{changed} changes too often in the run")
         self._ready, self._served = {}, 0
 

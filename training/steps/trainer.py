@@ -29,6 +29,7 @@ from ...layers import (
     constrained,
     forward_pass,
     penalties,
+    penalty,
     states_kept,
     takes_training,
 )
@@ -347,7 +348,7 @@ class Trainer(Session):
             if look is not None and weight is None:
                 warn_of_padding(self.model, x, predicted, self.method)
             y, predicted, weight = self._held_against(y, predicted, weight)
-            added = [regularizer(v.value) for v, regularizer in self._penalties]
+            added = [penalty(v, regularizer) for v, regularizer in self._penalties]
             added += self._added()
             total, *losses = self.objective.minimised(y, predicted, weight, added, look)
         if total.dtype.kind not in "fiub":

@@ -100,7 +100,7 @@ class Dataset(_native):
     @classmethod
     def range(cls, *args: Any, output_type: Any = "int64", name: Any = None) -> Any:
         """Return a dataset of integers, like Python's ``range``."""
-        found = super().range(*(int(n) for n in args))
+        found = super().range(*args)
         dtype = as_dtype(output_type)
         return found if dtype == np.int64 else found.map(lambda x: x.astype(dtype))
 
@@ -120,9 +120,10 @@ class Dataset(_native):
 
 
 def _stacked(tensors: Any) -> Any:
-    """Convert lists of numbers to tensors; leave arrays as they are."""
+    """Convert numbers and lists of them to tensors; leave arrays and lists of arrays."""
     if isinstance(tensors, dict):
         return {key: _stacked(part) for key, part in tensors.items()}
     if isinstance(tensors, tuple):
         return tuple(map(_stacked, tensors))
-    return tensors if hasattr(tensors, "dtype") else convert_to_tensor(tensors)
+    arrays = any(hasattr(leaf, "dtype") for leaf in flatten(tensors))
+    return tensors if arrays else convert_to_tensor(tensors)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from .kernels import in_float32
+
 __all__ = ["complete", "put", "scatter_add", "writes_by_arrays"]
 
 
@@ -50,9 +52,14 @@ def scatter_add(
 ) -> Any:
     """Return ``out`` with ``values`` added at ``where``, in place if possible.
 
-    Values at repeated positions add up. ``pick(x)`` is ``x[where]``, for libraries that cannot
-    index with ``where``.
+    Values at repeated positions add up, those in ``float16`` in ``float32``. ``pick(x)`` is
+    ``x[where]``, for libraries that cannot index with ``where``.
     """
+    return _scatter_add(xp, out, values, where=where, pick=pick)
+
+
+@in_float32
+def _scatter_add(xp: Any, out: Any, values: Any, *, where: Any, pick: Any) -> Any:
     places = getattr(out, "at", None)
     if places is not None:
         return places[where].add(values)

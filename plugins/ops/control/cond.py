@@ -11,6 +11,7 @@ from typing import Any
 
 from ....core.extend import (
     Branch,
+    Graph,
     Program,
     Tensor,
     TensorSpec,
@@ -26,16 +27,19 @@ from ....core.extend import (
     is_transformed,
     joined,
     meant_for,
+    nodes_within,
     ops,
     outline,
     pack_like,
     replay,
+    run_for_meant,
     structure,
     trace_branch,
 )
 from ..common.op_builders import OPS
 from .subgraphs import (
     REQUIRED,
+    any_chosen,
     assign_variables,
     batch_size,
     check_graph,
@@ -64,7 +68,7 @@ class _Cond(Program):
         found = []
         for key, chosen in (("true", pred), ("false", ops["logical_not"](pred))):
             with meant_for(chosen):
-                found.append(replay(params[key], chosen_only(chosen, operands)))
+                found.append(_run_for(chosen, operands, **_first(key, **params)))
         return [each_its_own("cond", pred, a, b) for a, b in zip(*found, strict=True)]
 
     def results(self, specs: Sequence[Any], **params: Any) -> list[tuple[Any, Any]]:
@@ -93,6 +97,29 @@ class _Cond(Program):
         return {key: batched_graph(graph, size, given) for key, graph in params.items()}
 
 
+def _first(key: str, true: Graph, false: Graph) -> dict[str, Graph]:
+    """Return the graph of a key and the other one."""
+    return {"graph": true, "other": false} if key == "true" else {"graph": false, "other": true}
+
+
+def _run_for(
+    chosen: Tensor, operands: Sequence[Tensor], graph: Graph, other: Graph
+) -> list[Tensor]:
+    """Run a graph for the chosen examples.
+
+    Its results for the others do not matter. If none is chosen, a loop in it might not end for
+    them, and NumPy would warn of what the choice avoids: the other graph, which is for them all,
+    takes its place.
+    """
+    given = chosen_only(chosen, operands)
+    some = any_chosen(chosen)
+    if not is_transformed(some.array):
+        return replay(graph if bool(some) else other, given)
+    if any(not getattr(node.op, "ends", True) for node in nodes_within(graph)):
+        return list(run_for_meant(ops["cond"], [some, *given], {"true": graph, "false": other}))
+    return replay(graph, given)
+
+
 _cond = _Cond(
     "cond",
     {"true": REQUIRED, "false": REQUIRED},
@@ -108,7 +135,8 @@ def cond(
 
     Only the selected function runs, and gradients of every order pass through it. Inside ``vmap``,
     where ``pred`` may differ between examples, both functions run, and each example takes its own
-    result and gradients, whatever the other function returns for it (NumPy may warn of that).
+    result and gradients, whatever the other function returns for it. A function that no example
+    selects does not run if that is known, or if there is a loop in it.
 
     Parameters
     ----------

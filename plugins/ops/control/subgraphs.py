@@ -128,7 +128,7 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
     """
     level = chosen.array.level
     flags = leave(chosen, chosen, level)
-    some = ops["any"](flags, axis=0, keepdims=False)
+    some = any_chosen(chosen)
     found = []
     for x in tensors:
         if x.shape is None:
@@ -140,6 +140,13 @@ def chosen_only(chosen: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
             found.append(ops["where"](some, x, ops["stop_gradient"](x)))
         else:
             found.append(x)
+    return found
+
+
+def any_chosen(chosen: Tensor) -> Tensor:
+    """Return whether any example is chosen."""
+    flags = leave(chosen, chosen, chosen.array.level)
+    found: Tensor = ops["any"](flags, axis=0, keepdims=False)
     return found
 
 

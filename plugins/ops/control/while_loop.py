@@ -61,6 +61,7 @@ def _check_limit(done: int, limit: int | None) -> None:
 
 class _While(Program):
     __slots__ = ()
+    ends = False
 
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         holds, step = compiled(params["cond"]), compiled(params["body"])

@@ -270,6 +270,8 @@ def batch_normalization(
 
 
 def _normalised(x: Any, axis: Axis, epsilon: float) -> Any:
+    if x.dtype == np.float16:  # squares and epsilon leave its range
+        return as_like(_normalised(ops["cast"](x, dtype="float32"), axis, epsilon), x)
     centred = x - ops["mean"](x, axis=axis, keepdims=True)
     variance = ops["mean"](ops["square"](centred), axis=axis, keepdims=True)
     return centred / ops["sqrt"](variance + epsilon)

@@ -6,6 +6,7 @@ Gradients of every order are sums into the positions of the windows, or picks fr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor
 from ..common.batching import merged, split_first, together
-from ..common.kernels import at_hand, kind_of
+from ..common.kernels import at_hand, in_float32, kind_of
 from ..common.op_builders import named, op
 from ..common.scattering import put
 from ..common.sizes import empty
@@ -77,6 +78,7 @@ def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, An
         yield at, hit
 
 
+@functools.partial(in_float32, aside=("x", "largest"))
 def _max_scatter(
     xp: Any, g: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:
@@ -156,6 +158,7 @@ def _counts(xp: Any, where: Windows, like: Any) -> Any:
     return xp.asarray(np.maximum(total, 1), dtype=like.dtype)
 
 
+@in_float32
 def _avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
     _pool_shape("avg_pool", x.shape, window, strides, padding)
     where = _pool(x, window, strides, padding)
@@ -166,6 +169,7 @@ def _avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding:
     return total / _counts(xp, where, x)
 
 
+@in_float32
 def _avg_scatter(
     xp: Any, g: Any, like: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:

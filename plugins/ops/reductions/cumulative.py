@@ -21,7 +21,7 @@ from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
 from ..common.axes import Axis, axis_of, optional_axis, reduced_axes
 from ..common.batching import along
 from ..common.gradients import as_like
-from ..common.kernels import reals, standard
+from ..common.kernels import in_float32, reals, standard
 from ..common.op_builders import named, op, same_shape
 from ..common.ranks import as_vector, known_rank
 from ..indexing.take import take_along_axis
@@ -54,6 +54,7 @@ def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Call
 def scan(name: str) -> Callable[..., Any]:
     """Return the kernel, in either direction, of NumPy's ``name`` (the standard spells it out)."""
 
+    @in_float32
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
         lines, back = lines_of(xp, x, axis, name)
         run = standard(xp, name.replace("cum", "cumulative_"), name)
@@ -74,6 +75,7 @@ def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) ->
     return back(standard(xp, "concat", "concatenate")(parts, axis=-1))
 
 
+@in_float32
 def recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
     """Solve a linear recurrence: the kernel of the op of this name."""
     a, back = lines_of(xp, a, axis)

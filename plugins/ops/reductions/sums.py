@@ -152,7 +152,9 @@ def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 _prod = reduction(
     "prod",
-    lambda xp, x, *, axis=None, keepdims=False: xp.prod(x, axis=axis, keepdims=keepdims),
+    in_float32(
+        lambda xp, x, *, axis=None, keepdims=False: xp.prod(x, axis=axis, keepdims=keepdims)
+    ),
     summed_dtype,
     _prod_rule,
     holomorphic=True,

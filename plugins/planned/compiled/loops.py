@@ -55,7 +55,7 @@ class Loops(Emitter):
         return form_of(step, _exact_for(step)) is not None
 
     def loop(self, group: Group) -> Callable[..., Any] | None:
-        """Return a function that runs a group, or None if a loop would not pay.
+        """Return a function that runs a group, or None if a loop cannot, or would not pay.
 
         Parameters
         ----------
@@ -63,6 +63,8 @@ class Loops(Emitter):
             The group.
         """
         steps = group.members
+        if not all(map(self.takes, steps)):  # as of updates, which packs combine whatever they are
+            return None
         exact = frozenset[str]().union(*map(_exact_for, steps))
         few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL - exact for step in steps)
         if few or len(steps) > _MOST_STEPS:
