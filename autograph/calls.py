@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import sysconfig
 from pathlib import Path
 from threading import RLock
@@ -13,7 +14,7 @@ from typing import Any
 from ..core.extend import Function, late, warn_user
 from .sources import NoSource, source_of
 
-__all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_users"]
+__all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_installed", "is_users"]
 
 #: Attributes that mark a function as converted, or as never to be converted.
 CONVERTED = "_gradtape_converted"
@@ -39,13 +40,25 @@ def is_users(function: FunctionType) -> bool:
     """Return whether a function belongs to the user rather than to a library."""
     # for code made by exec, only the function may know its module
     module = function.__globals__.get("__name__") or function.__module__
-    package = str(module).partition(".")[0]
-    if package == _PACKAGE:
-        return False
-    file = function.__code__.co_filename
-    if package in _ASKED:
+    return not is_installed(str(module), function.__code__.co_filename)
+
+
+def is_installed(module: str, file: str) -> bool:
+    """Return whether a module belongs to Python or to a library.
+
+    Parameters
+    ----------
+    module
+        The module's name.
+    file
+        Its file.
+    """
+    package = module.partition(".")[0]
+    if package == _PACKAGE or package in sys.builtin_module_names:
         return True
-    return not (_INSTALLED.intersection(Path(file).parts) or file.startswith(_STANDARD))
+    if package in _ASKED:
+        return False
+    return bool(_INSTALLED.intersection(Path(file).parts)) or file.startswith(_STANDARD)
 
 
 def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: Any = None) -> Any:
@@ -65,7 +78,10 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
         overload = late("autograph.overloads").overload_of(f, scope)
         if overload is not None:
             return overload(*args, **named)
-    return converted(f)(*_functions_converted(f, args), **named)
+    made = converted(f)
+    if made is f and not isinstance(f, FunctionType):  # others take items in code that is traced
+        late("autograph.mutations").check_consumed([*args, getattr(f, "__self__", None)])
+    return made(*_functions_converted(f, args), **named)
 
 
 def _functions_converted(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from ..core.errors import BackendUnavailable, TraceError
 from ..core.extend import Function, converting, late
 from .calls import KEPT, ask_for, converted
+from .mutations import unwatched
+from .raising import deferring
 from .sources import NoSource, source_of
 
 __all__ = ["do_not_convert", "running", "set_loop_options", "to_code", "to_graph"]
@@ -50,7 +52,8 @@ def running(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         token = converting.set(converted)
         try:
-            return converted(function)(*args, **kwargs)
+            with deferring():
+                return converted(function)(*args, **kwargs)
         finally:
             converting.reset(token)
 
@@ -100,7 +103,8 @@ def do_not_convert(func: Any = None) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         token = converting.set(None)
         try:
-            return func(*args, **kwargs)
+            with unwatched():
+                return func(*args, **kwargs)
         finally:
             converting.reset(token)
 

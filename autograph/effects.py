@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..core.errors import TraceError
 from ..core.extend import Branch, active_graph, flatten, pack_like, user_line
 from ..plugins.ops.control.effects import check as check_in_runs
 from ..plugins.ops.control.effects import print_values
 from .values import is_traced, short_line, truth
 
-__all__ = ["Text", "assert_stmt", "check", "print_", "text"]
+__all__ = ["Text", "assert_stmt", "check", "hashed", "print_", "text"]
 
 
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
@@ -100,7 +101,7 @@ def check(holds: Any, message: Any, error: str = "AssertionError") -> None:
         check_in_runs(holds, told.values, told.pieces, told.formats, error)
 
 
-def assert_stmt(test: Any, message: Callable[[], Any]) -> None:
+def assert_stmt(test: Any, message: Callable[[], Any], caught: bool = False) -> None:
     """Raise an ``AssertionError`` unless a test holds; in each run, if the test is traced.
 
     Parameters
@@ -109,12 +110,20 @@ def assert_stmt(test: Any, message: Callable[[], Any]) -> None:
         The asserted condition.
     message
         A function that returns the message, or None if there is no message.
+    caught
+        Whether the code around it handles the error, which only Python can do.
     """
+    inside = isinstance(active_graph.get(), Branch)  # only a run decides whether it gets here
+    if caught and (is_traced(test) or (inside and not test)):
+        raise TraceError(
+            f"{user_line()}: a run would raise the error of this 'assert', and the 'try' around it "
+            "cannot handle it there; use an 'if'"
+        )
     if is_traced(test):
         check(truth(test, "'assert'"), _message(message))
     elif test:
         return
-    elif isinstance(active_graph.get(), Branch):  # only a run decides whether it gets here
+    elif inside:
         check(False, _message(message))
     else:
         given = message()
@@ -145,3 +154,19 @@ def print_(
         )
     told = Text.of(objects, " " if sep is None else sep, "\n" if end is None else end)
     print_values(told.values, told.pieces, told.formats, stream, flush)
+
+
+def hashed(key: Any) -> Any:
+    """Return a key of a dict or an element of a set.
+
+    Raises
+    ------
+    TraceError
+        If it is traced: Python compares such keys by their values, which only a run knows.
+    """
+    if any(map(is_traced, key if type(key) is tuple else (key,))):
+        raise TraceError(
+            f"{user_line()}: a traced tensor cannot be a key of a dict or an element of a set: "
+            "only a run knows its value; use a list"
+        )
+    return key

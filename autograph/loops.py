@@ -18,10 +18,11 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
-from .choices import if_stmt
+from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
-from .mutations import raising_while, unchanged
+from .mutations import Found, Watch, check_consumed, keep_apart
+from .raising import raising_while
 from .values import (
     Form,
     Held,
@@ -29,6 +30,7 @@ from .values import (
     described,
     fits,
     held_by,
+    in_dtype,
     is_number,
     is_traced,
     is_weak,
@@ -37,6 +39,7 @@ from .values import (
     same_form,
     same_python,
     truth,
+    weakly,
     worded,
 )
 
@@ -88,18 +91,22 @@ class _Slot:
         for i, leaf in enumerate(flatten(value)):
             if is_number(leaf):
                 dtype = self.dtypes.get(i)
-                found.append(as_tensor(leaf, dtype) if is_weak(leaf) else as_tensor(leaf))
-                if dtype is not None and found[-1].dtype != dtype:
-                    found[-1] = ops["cast"](found[-1], dtype=dtype)
+                found.append(in_dtype(leaf, dtype))
         return [*found, as_tensor(assigned)] if self.maybe else found
 
     def taken(self, leaves: list[Tensor]) -> Any:
         """Return the variable in a step; remove the tensors that it consists of from ``leaves``."""
         if not self.carried:
             return self.start.given
-        value = pack_like(
-            self.tree, [leaves.pop(0) if is_number(x) else x for x in flatten(self.tree)]
-        )
+        kept = []
+        for i, x in enumerate(flatten(self.tree)):
+            if is_number(x):
+                tensor = leaves.pop(0)
+                # a Python number's dtype is known after the first step
+                kept.append(weakly(tensor) if is_weak(x) and i not in self.dtypes else tensor)
+            else:
+                kept.append(x)
+        value = pack_like(self.tree, kept)
         return Maybe(self.plain, value, leaves.pop(0)) if self.maybe else value
 
     def after(self, value: Any, before: Sequence[Tensor], what: str) -> list[Tensor]:
@@ -180,6 +187,8 @@ class _Slot:
     def result(self, leaves: list[Tensor], sure: bool) -> Any:
         """Return the variable after the loop; ``sure`` means that each run takes a step."""
         value = self.taken(leaves)
+        if self.carried and self.start.assigned is not False:
+            keep_apart(self.plain, held_by(value).value, self.start.value)
         if isinstance(value, Maybe) and sure and self.always:
             return value.value
         return value
@@ -189,13 +198,30 @@ class _Loop:
     """A traced loop: the variables that it carries, and its step."""
 
     def __init__(
-        self, what: str, get_state: State, set_state: Setter, names: Sequence[str]
+        self, what: str, get_state: State, set_state: Setter, names: Sequence[str], watch: Watch
     ) -> None:
-        self.what = what
-        self.get, self.set = get_state, set_state
+        self.what, self.watch = what, watch
+        self._get, self._set, self._count = get_state, set_state, len(names)
         self.start = living(get_state(), names)
         self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
         self.sizes: list[int] = []  # the number of tensors of each slot
+
+    def get(self) -> tuple[Any, ...]:
+        """Return the values of the variables."""
+        return (*self._get(), *self.watch.get())
+
+    def set(self, values: tuple[Any, ...]) -> None:
+        """Assign values to the variables."""
+        self._set(values[: self._count])
+        self.watch.set(values[self._count :])
+
+    def _grow(self) -> None:
+        """Carry what the watch found that a step changes besides the variables."""
+        for name, value in [*zip(self.watch.names, self.watch.start, strict=True)][
+            len(self.slots) - self._count :
+        ]:
+            self.slots.append(_Slot(name, value))
+            self.start = (*self.start, value)
 
     def first(self) -> list[Tensor]:
         """Return the tensors that the loop starts with."""
@@ -213,6 +239,7 @@ class _Loop:
         self.enter(leaves)
         with raising_while(f"a step of the {self.what} is traced"):
             run()
+        self.watch.find()
         before, found, again = list(leaves), list[Tensor](), False
         for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
             try:
@@ -232,8 +259,12 @@ class _Loop:
             except Again:
                 self.set(self.start)
                 continue
-            except BaseException:
+            except Found:
+                self._grow()
                 self.set(self.start)
+                continue
+            except BaseException:
+                self._set(self.start[: self._count])
                 raise
             break
         known = sure()
@@ -270,12 +301,16 @@ def while_stmt(
         done += 1
     else:
         return
-    loop = _Loop("'while'", get_state, set_state, names)
+    watch = Watch("while", (body, test), names, set_state)
+    loop = _Loop("'while'", get_state, set_state, names, watch)
 
     def attempt() -> Sequence[Tensor]:
         def goes_on(*leaves: Tensor) -> Tensor:
             loop.enter(leaves)
-            return truth(test(), "'while'")
+            before = watch.get()
+            holds = truth(test(), "'while'")
+            watch.unchanged("'while'", before)
+            return holds
 
         found: list[Tensor] = while_loop(
             goes_on,
@@ -285,7 +320,7 @@ def while_stmt(
         )
         return found
 
-    with unchanged("while", names, body, test):
+    with watch(), raising_while("a 'while' is traced"):
         loop.run(attempt, lambda: False)
 
 
@@ -321,8 +356,9 @@ def for_stmt(
         return
     if most is not None:
         rows = rows.first(most)
-    with unchanged("for", names, body):
-        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names))
+    watch = Watch("for", (body,), names, set_state)
+    with watch(), raising_while("a 'for' is traced"):
+        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names, watch))
 
 
 class _Widens(Exception):
@@ -385,6 +421,7 @@ def _python_for(
 ) -> None:
     """Run a block for each item of a Python iterable; a traced condition may end the loop."""
     copies = 0
+    check_consumed([iterated])
     if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
         warn_user(
             "autograph: the elements of a dataset become constants of the trace, with one copy of "
@@ -407,10 +444,11 @@ def _python_for(
                 f"it: this takes more than {_MOST_COPIES:,} copies of its body; loop over a tensor "
                 "(gradtape.arange) to trace one step instead"
             )
-        if_stmt(
+        choose(
             truth(more, "'for'"),
             lambda: body(item),  # noqa: B023
             lambda: None,
+            (body,),
             get_state,
             set_state,
             names,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..core.extend import Tensor, as_tensor, flatten, ops, pack_like, user_line
+from ..core.extend import Tensor, as_tensor, flatten, pack_like, user_line
 from ..plugins.ops.control.cond import cond
+from .mutations import keep_apart, was_there
+from .raising import Retrace
 from .values import (
     Form,
     Held,
@@ -14,19 +16,22 @@ from .values import (
     described,
     fits,
     held_by,
+    in_dtype,
+    is_exact,
     is_number,
     is_weak,
     quoted,
     same_form,
     same_python,
+    weakly,
     worded,
 )
 
 __all__ = ["Again", "merged"]
 
 
-class Again(Exception):
-    """The trace must be made again, because of something found after its start."""
+class Again(Retrace):
+    """A variable starts in another form than the trace assumed."""
 
 
 class _Plan:
@@ -59,14 +64,9 @@ class _Plan:
         for i, leaf in enumerate(flatten(value)):
             if is_number(leaf):
                 dtype = self.dtypes.get(i)
-                yield as_tensor(leaf, dtype) if is_weak(leaf) else _in_dtype(leaf, dtype)
+                yield in_dtype(leaf, dtype)
         if self.maybe:
             yield as_tensor(held.assigned)
-
-
-def _in_dtype(leaf: Any, dtype: Any) -> Tensor:
-    tensor = as_tensor(leaf)
-    return tensor if dtype in (None, tensor.dtype) else ops["cast"](tensor, dtype=dtype)
 
 
 def merged(
@@ -159,7 +159,7 @@ def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
             if is_number(x) and hasattr(y, "as_memory"):
                 plan.memories[i] = described(x)[0][1:]
                 return True
-        if not same_python(a, b):
+        if not same_python(a, b) or (a is not b and (was_there(a) or was_there(b))):
             raise ValueError(
                 f"{user_line()}: {name} is {worded(a)} if the condition holds, and {worded(b)} "
                 "otherwise; in a trace, only tensors and numbers can depend on a condition"
@@ -202,12 +202,18 @@ def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor])
             leaves.append(leaf)
             continue
         tensor = next(found)
-        if a.assigned is not False and b.assigned is not False:
-            x, y = a.leaves[i], b.leaves[i]
-            if x is y or (is_weak(x) and is_weak(y) and same_python(x, y)):
-                tensor = x
+        x, y = (leaf if side.assigned is False else side.leaves[i] for side in (a, b))
+        both = a.assigned is not False and b.assigned is not False
+        if both and (x is y or (is_weak(x) and is_weak(y) and same_python(x, y))):
+            tensor = x
+        elif is_exact(x, tensor.dtype) and is_exact(y, tensor.dtype):
+            tensor = weakly(tensor)
         leaves.append(tensor)
     value = pack_like(first.value, leaves)
+    if a.value is b.value and isinstance(a.value, (list, dict)):
+        value = a.value  # itself: the statement knows what its branches change in it
+    else:
+        keep_apart(name, value, a.value, b.value)
     assigned = next(found) if plan.maybe else True
     if a.assigned is True and b.assigned is True:
         return value

@@ -1,117 +1,277 @@
-"""Refuses changes of Python objects in traced blocks: they would happen once, while tracing."""
+"""Changes of Python objects in traced blocks: made in each run, or refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
-from ..core.extend import flatten, line_of, user_line
-from .values import is_traced
+from ..core.extend import Function, Module, Operators, Variable, flatten, setting_up, user_line
+from .holders import WHOLE, Entries, State, is_same
+from .raising import Retrace, at_the_end
+from .reach import reached
+from .values import Undefined
 
-__all__ = ["raising_while", "unchanged"]
+__all__ = ["Found", "Watch", "check_consumed", "keep_apart", "unwatched", "was_there"]
 
-_CONTAINERS = (list, dict, set)
-_PACKAGE = __name__.partition(".")[0]
+_watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
 
 
-@contextmanager
-def unchanged(what: str, names: Sequence[str], *blocks: Callable[..., Any]) -> Iterator[None]:
-    """Check that functions traced in the ``with`` block change no Python object.
+class Found(Retrace):
+    """A block changes more values than those that are known to change."""
+
+
+class _Absent(Undefined):
+    """The value under a key that an object does not have."""
+
+
+class _Place(NamedTuple):
+    """Where a block changes a value: an attribute, an item, or a variable outside."""
+
+    holder: Entries
+    key: Any
+
+    @property
+    def name(self) -> str:
+        """How the user refers to it."""
+        return self.holder.name_of(self.key)
+
+    @property
+    def start(self) -> Any:
+        """The value before the block."""
+        before = self.holder.before
+        if self.key in before:
+            return before[self.key]
+        return self.holder.inherited.get(self.key, _Absent(self.name))
+
+    def get(self) -> Any:
+        """Return the value now."""
+        return self.holder.read().get(self.key, _Absent(self.name))
+
+    def set(self, value: Any) -> None:
+        """Set the value."""
+        if isinstance(value, _Absent):
+            self.holder.drop(self.key)
+        else:
+            self.holder.put(self.key, value)
+
+
+class Watch:
+    """Finds what blocks change while they are traced, besides the variables that they assign.
+
+    A changed attribute, item or outer variable becomes a further variable of the statement. All
+    other changes raise: Python makes them once, while tracing, and not in each run.
 
     Parameters
     ----------
     what
         The statement.
-    names
-        The variables that it changes. They may include ``d['key']`` and ``x.name``.
     blocks
-        The functions that are traced. All objects that they refer to by name are checked.
-
-    Raises
-    ------
-    ValueError
-        If one of them changes a list, dict or set, or assigns a traced tensor to an attribute of a
-        user's object. The message names the object.
+        The functions that are traced.
+    names
+        The variables that they assign.
+    set_state
+        The function that assigns them.
     """
-    handed_on = {name.partition("[")[0] for name in names if "[" in name}
-    before = [
-        (name, x, _inside(x))
-        for name, x in _seen(blocks)
-        if name not in handed_on and (isinstance(x, _CONTAINERS) or _is_users(x))
-    ]
-    yield
-    for name, x, inside in before:
-        now = _inside(x)
-        if isinstance(x, _CONTAINERS):
-            if len(now) == len(inside) and all(now[key] is inside[key] for key in inside):
-                continue
+
+    def __init__(
+        self,
+        what: str,
+        blocks: Sequence[Callable[..., Any]],
+        names: Sequence[str] = (),
+        set_state: Any = None,
+    ) -> None:
+        self.what = what
+        self.places: list[_Place] = []
+        cells = getattr(set_state, "__closure__", None) or ()
+        self.holders, self.seen = reached(blocks, frozenset([*names, *map(id, cells)]))
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Watch the ``with`` block; if it raises, undo all changes."""
+        token = _watches.set((*_watches.get(), self))
+        once = setting_up.set(unwatched)
+        try:
+            yield
+        except BaseException:
+            self.restore()
+            raise
+        finally:
+            setting_up.reset(once)
+            _watches.reset(token)
+
+    def restore(self) -> None:
+        """Undo all changes."""
+        for holder in self.holders:
+            if holder.changed():
+                holder.restore()
+
+    def get(self) -> tuple[Any, ...]:
+        """Return the values of the changed places."""
+        return tuple([place.get() for place in self.places])
+
+    def set(self, values: Sequence[Any]) -> None:
+        """Set the values of the changed places."""
+        for place, value in zip(self.places, values, strict=True):
+            place.set(value)
+
+    @property
+    def names(self) -> list[str]:
+        """How the user refers to the changed places."""
+        return [place.name for place in self.places]
+
+    @property
+    def start(self) -> tuple[Any, ...]:
+        """The values of the changed places before the statement."""
+        return tuple([place.start for place in self.places])
+
+    def find(self) -> None:
+        """Look for changes.
+
+        Raises
+        ------
+        Found
+            If a block changes a value that the statement does not know yet.
+        ValueError
+            If it changes an object in a way that only Python can make.
+        """
+        known = {(id(place.holder), place.key) for place in self.places}
+        new = [
+            _Place(holder, key)
+            for holder in self.holders
+            for key in holder.changed()
+            if key is WHOLE or (id(holder), key) not in known
+        ]
+        new = [place for place in new if not self._is_new_module(place)]
+        for holder, key in new:
+            if key is WHOLE or not isinstance(holder, Entries):
+                raise ValueError(self._told(holder))
+        if new:
+            self.places += new
+            raise Found
+
+    def unchanged(self, where: str, values: Sequence[Any]) -> None:
+        """Raise if a test changes anything; ``values`` are those of the places before it."""
+        try:
+            self.find()
+            changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
+        except Found:
+            changed = [self.places[-1].name]
+        if changed:
             raise ValueError(
-                f"{user_line()}: the {type(x).__name__} {name!r} is changed inside a traced "
-                f"'{what}', which Python runs only once, while tracing, and not in each step; "
-                "collect values with gradtape.scan or map, or write into a tensor with .at"
+                f"{user_line()}: the test of a traced {where} changes {changed[0]}; Python "
+                "evaluates it only once, while tracing; make the change in the loop's body"
             )
-        for key, value in now.items():
-            changed = key not in inside or inside[key] is not value
-            if changed and f"{name}.{key}" not in names and any(map(is_traced, flatten(value))):
+
+    def _is_new_module(self, place: _Place) -> bool:
+        """Return whether a block makes a variable or layer at its first call, for all runs."""
+        holder, key = place
+        now = holder.read()
+        if key is WHOLE:
+            if not isinstance(holder.of, list):
+                return False
+            value = [x for i, x in now.items() if i not in holder.before]
+            if not all(i in now and is_same(now[i], x) for i, x in holder.before.items()):
+                return False
+        else:
+            value = now.get(key)
+            if holder.before.get(key) is not None:
+                return False
+        made = flatten(value)
+        if not made or not all(isinstance(x, (Variable, Module, Function)) for x in made):
+            return False
+        if any(id(x) in self.seen for x in made):
+            return False
+        holder.before = now if key is WHOLE else {**holder.before, key: value}
+        return True
+
+    def _told(self, holder: State) -> str:
+        kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
+        name = holder.name.partition("[{")[0] if isinstance(holder, Entries) else holder.name
+        name = name if holder.of is None else repr(name)
+        return (
+            f"{user_line()}: {kind}{name} is changed inside a traced "
+            f"'{self.what}', which Python runs only once, while tracing, and not in each step; "
+            "collect values with gradtape.scan or map, or write into a tensor with .at"
+        )
+
+
+def check_consumed(iterators: Iterable[Any]) -> None:
+    """Raise if a traced block takes items from an iterator that was made outside it."""
+    watches = _watches.get()
+    if not watches:
+        return
+    for x in iterators:
+        if hasattr(type(x), "__next__") and not isinstance(x, Operators):
+            for watch in watches:
+                if id(x) in watch.seen:
+                    raise ValueError(
+                        f"{user_line()}: a {type(x).__name__} from outside is read inside a traced "
+                        f"'{watch.what}', which Python does only once, while tracing, and not in "
+                        "each step; take the items before, or loop over a tensor"
+                    )
+
+
+def keep_apart(name: str, chosen: Any, *originals: Any) -> None:
+    """Check, when the function has been traced, that containers stay as they are.
+
+    Parameters
+    ----------
+    name
+        The variable.
+    chosen
+        Its value after a traced statement. Its containers are new.
+    originals
+        The values that it may be in a run. Their containers may have other names.
+    """
+    seen = [watch.seen for watch in _watches.get()]
+    old = [x for value in originals for x in _containers(value) if any(id(x) in s for s in seen)]
+    if not old:
+        return
+    kept = [(x, _copied(x)) for x in (*old, *_containers(chosen))]
+    line = user_line()
+
+    def check() -> None:
+        for x, before in kept:
+            now = _copied(x)
+            if len(now) != len(before) or not all(map(is_same, now, before)):
                 raise ValueError(
-                    f"{user_line()}: a tensor is assigned to the attribute {name}.{key} in a "
-                    f"function that a traced '{what}' calls; return the tensor and assign it in "
-                    "the statement itself"
+                    f"{line}: a run decides which {type(x).__name__} {name!r} is, and one of them "
+                    "is changed afterwards, which would not reach the other; make a copy and "
+                    "change that"
                 )
+
+    at_the_end(check)
+
+
+def _containers(value: Any) -> Iterator[Any]:
+    """Yield the lists and dicts in a value."""
+    if isinstance(value, (list, dict)):
+        yield value
+    if isinstance(value, (list, tuple, dict)):
+        for x in value.values() if isinstance(value, dict) else value:
+            yield from _containers(x)
+
+
+def _copied(x: Any) -> list[Any]:
+    return [y for pair in x.items() for y in pair] if isinstance(x, dict) else list(x)
+
+
+def was_there(x: Any) -> bool:
+    """Return whether an object was there before the traced statement."""
+    return any(id(x) in watch.seen for watch in _watches.get())
 
 
 @contextmanager
-def raising_while(what: str) -> Iterator[None]:
-    """Add a note to errors of the user's code: they are raised while ``what`` is traced."""
+def unwatched() -> Iterator[None]:
+    """Let the ``with`` block change objects once, while tracing, as it is meant to."""
+    holders = [holder for watch in _watches.get() for holder in watch.holders]
+    held = [holder.read() for holder in holders]
+    token = _watches.set(())
     try:
         yield
-    except Exception as error:
-        place = error.__traceback__
-        while place is not None and place.tb_next is not None:
-            place = place.tb_next
-        name = "" if place is None else str(place.tb_frame.f_globals.get("__name__"))
-        if name.partition(".")[0] != _PACKAGE and not hasattr(error, "__notes__"):
-            error.add_note(
-                f"{line_of(error)}: raised while {what}, whatever a run would do; to check in each "
-                "run, use 'assert'"
-            )
-        raise
-
-
-def _inside(x: Any) -> dict[Any, Any]:
-    """Return what an object holds."""
-    if isinstance(x, dict):
-        return dict(x)
-    if isinstance(x, list):
-        return dict(enumerate(x))
-    return dict.fromkeys(x, True) if isinstance(x, set) else dict(vars(x))
-
-
-def _is_users(x: Any) -> bool:
-    if isinstance(x, (type, ModuleType, FunctionType)) or not hasattr(x, "__dict__"):
-        return False
-    return type(x).__module__.partition(".")[0] not in (_PACKAGE, "builtins")
-
-
-def _seen(blocks: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the objects that functions refer to by name: captured variables and globals."""
-    found: dict[int, tuple[str, Any]] = {}
-    for block in blocks:
-        for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=False):
-            try:
-                found[id(cell.cell_contents)] = (name, cell.cell_contents)
-            except ValueError:  # no value yet
-                continue
-        for name in _names(block.__code__):
-            if name in block.__globals__:
-                found[id(block.__globals__[name])] = (name, block.__globals__[name])
-    yield from found.values()
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
+    finally:
+        _watches.reset(token)
+        for holder, before in zip(holders, held, strict=True):
+            holder.accept(before)

@@ -7,9 +7,10 @@ from typing import Any
 
 from ..core.extend import user_line
 from .calls import CONVERTED, call
-from .choices import and_, compare, if_exp, if_stmt, not_, or_
-from .effects import assert_stmt, text
+from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
+from .effects import assert_stmt, hashed, text
 from .loops import for_stmt, while_stmt
+from .raising import handled, noted
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [
@@ -24,11 +25,16 @@ __all__ = [
     "compare",
     "converted_call",
     "for_stmt",
+    "handled",
+    "hashed",
     "if_exp",
     "if_stmt",
+    "is_",
+    "is_not",
     "ld",
     "ldu",
     "not_",
+    "noted",
     "or_",
     "text",
     "while_stmt",

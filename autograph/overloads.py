@@ -10,7 +10,7 @@ from malt.operators import py_builtins
 
 from ..core.extend import Tensor, ops
 from ..plugins.ops.elementwise.bounds import maximum, minimum
-from .effects import print_
+from .effects import hashed, print_
 from .iterables import enumerate_, len_, range_, reversed_, zip_
 from .values import is_traced, truth
 
@@ -56,12 +56,24 @@ def _extreme(kind: Any, name: str, pair: Any) -> Callable[..., Any]:
     return run
 
 
+def _keyed(kind: Any) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return kind(*[x if hasattr(x, "keys") else map(_key, x) for x in args], **kwargs)
+
+    def _key(x: Any) -> Any:
+        return (hashed(x[0]), *x[1:]) if kind is dict and isinstance(x, tuple) and x else hashed(x)
+
+    return run
+
+
 _OVERLOADS: dict[Any, Callable[..., Any]] = {
     all: _reduced(all, "all"),
     any: _reduced(any, "any"),
     bool: _bool,
+    dict: _keyed(dict),
     enumerate: enumerate_,
     float: _cast(float, "float32"),
+    frozenset: _keyed(frozenset),
     int: _cast(int, "int64"),
     len: len_,
     max: _extreme(max, "max", maximum),
@@ -69,6 +81,7 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
     print: print_,
     range: range_,
     reversed: reversed_,
+    set: _keyed(set),
     zip: zip_,
 }
 

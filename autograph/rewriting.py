@@ -10,7 +10,7 @@ from malt.pyct import anno, qual_names
 
 from .sources import NoSource, Source
 
-__all__ = ["before_analysis", "with_effects", "with_expressions"]
+__all__ = ["before_analysis", "captured_names", "with_effects", "with_expressions"]
 
 
 # Syntax that the converters do not know and would get wrong.
@@ -56,6 +56,24 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
     return _Renamed(source.owner, namespace, options).visit(node)
 
 
+_LATER = (ast.Lambda, ast.FunctionDef, ast.GeneratorExp, ast.ClassDef)
+
+
+def captured_names(node: Any) -> frozenset[str]:
+    """Return the variables that code inside a function may read or assign at another time.
+
+    They are those that functions, classes and generators inside it mention, those of outer scopes,
+    and those assigned where an error may lead elsewhere.
+    """
+    found: set[str] = set()
+    for x in ast.walk(node):
+        if isinstance(x, (ast.Global, ast.Nonlocal)):
+            found.update(x.names)
+        elif isinstance(x, (*_LATER, ast.Try, ast.With)) and x is not node:
+            found.update(name.id for name in ast.walk(x) if isinstance(name, ast.Name))
+    return frozenset(found)
+
+
 class _Renamed(ast.NodeTransformer):
     """Mangles private names as the enclosing class does, and renames ``set_loop_options``."""
 
@@ -84,6 +102,21 @@ class _Renamed(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         return node  # a class of its own
 
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        if node.orelse:  # the converters cannot take a compound statement at its start
+            node.orelse = [ast.copy_location(ast.Pass(), node.orelse[0]), *node.orelse]
+        return node
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> Any:
+        self.generic_visit(node)
+        if node.name is not None:  # the converters expect a node
+            bound: Any = ast.parse(f"{self._mangled(node.name)} = ag__.handled()").body[0]
+            for x in ast.walk(bound):
+                ast.copy_location(x, node)
+            node.name, node.body = None, [bound, *node.body]
+        return node
+
     def visit_Expr(self, node: ast.Expr) -> Any:
         called = node.value
         if isinstance(called, ast.Call) and _is_options(self._value(called.func)):
@@ -104,13 +137,32 @@ def _is_options(value: Any) -> bool:
     return getattr(value, "sets_loop_options", False) is True
 
 
+_CATCHING = frozenset({"AssertionError", "Exception", "BaseException"})
+
+
 class _Told(ast.NodeTransformer):
     """Turns each ``assert`` and each f-string that is printed into a call."""
+
+    def __init__(self) -> None:
+        self._caught = False  # whether a handler around catches the error of an assertion
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        before = self._caught
+        for handler in node.handlers:
+            names = ast.walk(handler.type) if handler.type else [ast.Name("Exception")]
+            self._caught |= any(isinstance(x, ast.Name) and x.id in _CATCHING for x in names)
+        node.body = [self.visit(x) for x in node.body]
+        self._caught = before
+        node.handlers = [self.visit(x) for x in node.handlers]
+        node.orelse = [self.visit(x) for x in node.orelse]
+        node.finalbody = [self.visit(x) for x in node.finalbody]
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
         message = _told(node.msg) if node.msg else ast.Constant(None)
-        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message)))
+        caught = ast.Constant(self._caught)
+        return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message), caught))
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -153,7 +205,45 @@ def with_effects(node: Any) -> Any:
 
 
 class _Expressions(ast.NodeTransformer):
-    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls."""
+    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls.
+
+    It also notes errors where code may handle them, and looks at what becomes a key.
+    """
+
+    def visit_Try(self, node: ast.Try) -> Any:
+        self.generic_visit(node)
+        if any(not isinstance(x.body[-1], ast.Raise) for x in node.handlers):
+            node.body = [_noting(node.body)]
+        return node
+
+    def visit_With(self, node: ast.With) -> Any:
+        self.generic_visit(node)
+        if not ast.unparse(node.items[0]).startswith("ag__."):
+            node.body = [_noting(node.body)]
+        return node
+
+    def visit_Set(self, node: ast.Set) -> Any:
+        self.generic_visit(node)
+        node.elts = [_call("hashed", node, x) for x in node.elts]
+        return node
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        self.generic_visit(node)
+        node.elt = _call("hashed", node, node.elt)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> Any:
+        self.generic_visit(node)
+        node.keys = [
+            x if x is None or isinstance(x, ast.Constant) else _call("hashed", node, x)
+            for x in node.keys
+        ]
+        return node
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        self.generic_visit(node)
+        node.key = _call("hashed", node, node.key)
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
@@ -170,17 +260,34 @@ class _Expressions(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            return _compared(node, node.ops[0], node.left, node.comparators[0]) or node
         pairs: list[ast.expr] = []
         for kind, right in zip(node.ops, node.comparators, strict=True):
             test: Any = ast.parse("lambda a, b: a < b", mode="eval").body
             test.body.ops = [kind]
+            test.body = _compared(node, kind, test.body.left, *test.body.comparators) or test.body
             pairs.append(ast.Tuple([test, _lambda(right)], ast.Load()))
         return _call("compare", node, node.left, *pairs)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
         return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def _noting(body: list[ast.stmt]) -> ast.Try:
+    """Return a block that notes its errors and raises them."""
+    made: Any = ast.parse(
+        "try: pass\nexcept Exception as ag__error:\n    ag__.noted(ag__error)\n    raise"
+    ).body[0]
+    made.body = body
+    return made  # type: ignore[no-any-return]
+
+
+def _compared(node: ast.AST, kind: ast.cmpop, left: ast.expr, right: ast.expr) -> Any:
+    """Return ``is`` or ``is not`` as a call; None for other comparisons."""
+    if not isinstance(kind, (ast.Is, ast.IsNot)):
+        return None
+    return _call("is_" if isinstance(kind, ast.Is) else "is_not", node, left, right)
 
 
 def with_expressions(node: Any) -> Any:

@@ -19,9 +19,9 @@ from malt.converters import (
 from malt.core.converter import ConversionOptions, Feature, ProgramContext
 from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
-from malt.pyct.static_analysis import activity, reaching_definitions
+from malt.pyct.static_analysis import activity, liveness, reaching_definitions, reaching_fndefs
 
-from .rewriting import before_analysis, with_effects, with_expressions
+from .rewriting import before_analysis, captured_names, with_effects, with_expressions
 from .sources import Source
 
 __all__ = ["factory_of", "instance_of", "rewritten"]
@@ -63,6 +63,7 @@ def rewritten(source: Source, function: Any) -> tuple[ast.stmt, str]:
 
 
 def _converted(node: Any, context: Any) -> Any:
+    captured = captured_names(node)
     graphs = cfg.build(node)
     node = qual_names.resolve(node)
     node = activity.resolve(node, context, None)
@@ -72,14 +73,39 @@ def _converted(node: Any, context: Any) -> Any:
     node = directives.transform(node, context)
     node = break_statements.transform(node, context)
     node = with_effects(node)
-    for step in (
-        continue_statements,
-        return_statements,
-        call_trees,
-        control_flow,
-    ):
+    for step in (continue_statements, return_statements, call_trees):
         node = step.transform(node, context)
+    node = _with_control_flow(node, context, captured)
     return variables.transform(with_expressions(node), context)
+
+
+class _ControlFlow(control_flow.ControlFlowTransformer):
+    """Turns ``if``, ``while`` and ``for`` into calls.
+
+    Attributes and items are no variables of a statement: it finds out which of them it changes.
+    """
+
+    def _get_block_composite_vars(self, modified: Any, live_in: Any) -> frozenset[Any]:
+        return frozenset()
+
+    def _get_block_vars(self, node: Any, modified: Any) -> Any:
+        # what a function inside reads, it may read at any time
+        read = {name for name in modified if str(name) in self._captured}
+        live = anno.getanno(node, anno.Static.LIVE_VARS_OUT)
+        anno.setanno(node, anno.Static.LIVE_VARS_OUT, live | read)
+        return super()._get_block_vars(node, modified)
+
+    def __init__(self, context: Any, captured: frozenset[str]) -> None:
+        super().__init__(context)
+        self._captured = captured
+
+
+def _with_control_flow(node: Any, context: Any, captured: frozenset[str]) -> Any:
+    graphs = cfg.build(node)
+    node = activity.resolve(qual_names.resolve(node), context, None)
+    for analysis in (reaching_definitions, reaching_fndefs, liveness):
+        node = analysis.resolve(node, context, graphs)
+    return _ControlFlow(context, captured).visit(node)
 
 
 def factory_of(source: Source, function: Any) -> CodeType:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..core.errors import TraceError
 from ..core.extend import (
     SCALARS,
+    Symbol,
     Tensor,
     Variable,
     active_graph,
@@ -35,6 +37,8 @@ __all__ = [
     "described",
     "fits",
     "held_by",
+    "in_dtype",
+    "is_exact",
     "is_number",
     "is_traced",
     "is_weak",
@@ -44,6 +48,7 @@ __all__ = [
     "same_form",
     "same_python",
     "truth",
+    "weakly",
     "worded",
 ]
 
@@ -107,9 +112,36 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, np.ndarray, np.generic, *SCALARS)) or is_open(leaf)
 
 
+_WEAK: WeakValueDictionary[int, Any] = WeakValueDictionary()
+
+
 def is_weak(leaf: Any) -> bool:
     """Return whether a leaf is a Python number, which takes the dtype of the other operand."""
+    if isinstance(leaf, Tensor):
+        return _WEAK.get(id(leaf.array)) is leaf.array
     return type(leaf) in SCALARS or is_open(leaf)
+
+
+def weakly(tensor: Tensor) -> Tensor:
+    """Mark a tensor as a Python number, which takes the dtype of the other operand."""
+    if type(tensor.array) is Symbol:
+        _WEAK[id(tensor.array)] = tensor.array
+    return tensor
+
+
+def is_exact(leaf: Any, dtype: Any) -> bool:
+    """Return whether a leaf is a Python number that a dtype does not round."""
+    if isinstance(leaf, Tensor):
+        return is_weak(leaf)
+    return type(leaf) in (int, float) and bool(dtype.type(leaf) == leaf)
+
+
+def in_dtype(leaf: Any, dtype: Any) -> Tensor:
+    """Return a number as a tensor, in a dtype unless that is None."""
+    number = is_weak(leaf) and not isinstance(leaf, Tensor)
+    tensor = as_tensor(leaf, dtype) if number else as_tensor(leaf)
+    same = dtype is None or tensor.dtype == dtype
+    return tensor if same else ops["cast"](tensor, dtype=dtype)
 
 
 _RANK = {"i": 1, "u": 1, "f": 2, "c": 3}

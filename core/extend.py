@@ -22,6 +22,7 @@ from .base.context import (
     note_answer,
     recording_to,
     reducing,
+    setting_up,
     tracing_into,
 )
 from .base.dtypes import (
@@ -440,6 +441,7 @@ __all__ = [
     "scope_of",
     "seen_rows",
     "set_arrays",
+    "setting_up",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",

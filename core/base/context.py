@@ -7,7 +7,7 @@ code that started it, and a plain new thread starts with none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -274,6 +274,12 @@ def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
         active_graph.reset(graph_token)
 
 
+#: Surrounds the blocks in which code makes state once, whatever is traced around them.
+setting_up: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar(
+    "gradtape_setting_up", default=nullcontext
+)
+
+
 @contextmanager
 def init_scope() -> Iterator[None]:
     """Leave any trace, tape and batch for a block: state created in it is eager and unrecorded.
@@ -293,5 +299,5 @@ def init_scope() -> Iterator[None]:
     >>> shifted(gt.constant([1.0, 2.0])).tolist()
     [11.0, 22.0]
     """
-    with tracing_into(None):
+    with setting_up.get()(), tracing_into(None):
         yield

@@ -14,6 +14,7 @@ __all__ = ["COMMANDS", "Clock", "main"]
 #: Subcommands: the module with ``add_arguments(parser)`` and ``run(options) -> int``, and the text
 #: of ``--help``. ``run`` returns 1 if it found something that is not explained, otherwise 0.
 COMMANDS = {
+    "autograph": ("autograph", "programs of Python statements, compared with their traces"),
     "files": ("files", "changed saved files, checked for crashes, hangs and wrong values"),
     "nestings": ("nestings", "functions that wrap functions, in one another, in every mode"),
     "numpy": ("numpy_calls", "calls of functions with a NumPy namesake, compared with NumPy"),

@@ -1,0 +1,109 @@
+"""Errors that a trace raises, whatever a run would do: the code around must not handle them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from ..core.errors import TraceError
+from ..core.extend import line_of
+
+__all__ = ["Retrace", "at_the_end", "deferring", "handled", "noted", "raising_while"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class Retrace(Exception):
+    """The trace must be made again, because of something found after its start."""
+
+
+class _Trace(NamedTuple):
+    """What the trace of one function has come upon."""
+
+    raised: list[tuple[Exception, str]]
+    checks: list[Callable[[], None]]
+
+
+_trace: ContextVar[_Trace | None] = ContextVar("trace", default=None)
+
+
+@contextmanager
+def raising_while(what: str) -> Iterator[None]:
+    """Note errors that are raised while ``what`` is traced."""
+    try:
+        yield
+    except Retrace:
+        raise
+    except Exception as error:
+        _note(error, what)
+        raise
+
+
+def noted(error: Exception) -> None:
+    """Note an error that code may handle, if it is raised only because of the trace."""
+    if isinstance(error, TraceError) or _module(error).startswith(f"{_PACKAGE}.autograph."):
+        _note(error, "a function is traced")
+
+
+def handled() -> BaseException | None:
+    """Return the error that the caller handles."""
+    return sys.exc_info()[1]
+
+
+def _note(error: Exception, what: str) -> None:
+    trace = _trace.get()
+    if trace is not None and all(error is not known for known, _ in trace.raised):
+        trace.raised.append((error, what))
+
+
+def at_the_end(check: Callable[[], None]) -> None:
+    """Run a check when the function has been traced."""
+    trace = _trace.get()
+    if trace is not None:
+        trace.checks.append(check)
+
+
+@contextmanager
+def deferring() -> Iterator[None]:
+    """Raise the errors of traced blocks, whatever the code around them handles.
+
+    A ``try`` around a traced block would handle what the block raises in some runs only, and
+    decide for all of them.
+    """
+    trace = _Trace([], [])
+    token = _trace.set(trace)
+    try:
+        yield
+        for check in trace.checks:
+            check()
+    except Exception as error:
+        if not trace.raised:
+            raise
+        if error is trace.raised[0][0] and not _is_users(error):
+            raise
+    finally:
+        _trace.reset(token)
+    if trace.raised:
+        error, what = trace.raised[0]
+        if not _is_users(error):
+            raise error
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise TraceError(
+            f"{line_of(error)}: {text}; this is raised while {what}, whatever a run would do; to "
+            "check in each run, use 'assert'"
+        ) from error
+
+
+def _is_users(error: Exception) -> bool:
+    return _module(error).partition(".")[0] != _PACKAGE
+
+
+def _module(error: Exception) -> str:
+    """Return the module that raised an error."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return "" if place is None else str(place.tb_frame.f_globals.get("__name__"))

@@ -1,0 +1,351 @@
+"""The Python objects that a block of code can reach, and so can change."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import io
+import operator
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from ..core.extend import Function, Module, Operators
+from .calls import is_installed, is_users
+from .holders import Entries, State
+
+__all__ = ["reached"]
+
+_PACKAGE = __name__.partition(".")[0]
+_PRIVATE = f"_{_PACKAGE}"
+_ATOMS = (str, bytes, int, float, complex, type(None), range, slice, Operators, CodeType)
+
+
+def reached(
+    blocks: Iterable[Callable[..., Any]], own: frozenset[Any]
+) -> tuple[list[State], dict[int, Any]]:
+    """Return what functions can change, and all objects that they can reach, by their ids.
+
+    Parameters
+    ----------
+    blocks
+        The functions.
+    own
+        What is known to change: ids of cells, and names of globals.
+    """
+    walk = _Walk(own)
+    for block in blocks:
+        walk.function(block, block.__name__, is_block=True)
+    walk.finish()
+    return walk.found, walk.seen
+
+
+class _Walk:
+    """Goes from object to object, breadth first, and notes what each of them holds."""
+
+    def __init__(self, own: frozenset[Any]) -> None:
+        self.own = own
+        self.seen: dict[int, Any] = {}
+        self.found: list[State] = [
+            State("the state of Python's 'random'", None, random.getstate),
+            State("the state of 'numpy.random'", None, _numpy_state),
+        ]
+        self._next: deque[tuple[Any, str]] = deque()
+        self._names: dict[int, set[str]] = {}  # of each namespace, those noted already
+
+    def add(self, x: Any, name: str) -> None:
+        if not isinstance(x, _ATOMS) and id(x) not in self.seen:
+            self.seen[id(x)] = x
+            self._next.append((x, name))
+
+    def finish(self) -> None:
+        while self._next:
+            x, name = self._next.popleft()
+            visit = next((visit for kinds, visit in _VISITS if isinstance(x, kinds)), None)
+            if visit is not None:
+                visit(self, x, name)
+            elif hasattr(x, "__next__"):
+                self.iterator(x, name)
+            else:
+                self.instance(x, name)
+
+    # -- code --------------------------------------------------------------------------------------
+
+    def function(self, f: FunctionType, name: str, is_block: bool = False) -> None:
+        if not is_users(f):
+            return
+        self.namespace(f.__globals__, _names(f.__code__), "{}")
+        self.attributes(f, f.__name__)
+        for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
+            self.add(value, f"a default argument of {f.__name__}")
+        for variable, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            # a block's own variables are those of its statement, or it is done with them
+            if not is_block:
+                self.cell(cell, variable)
+            for value in _content(cell, variable).values():
+                self.add(value, variable)
+
+    def namespace(self, scope: dict[str, Any], names: frozenset[str], spelled: str) -> None:
+        known = self._names.setdefault(id(scope), set())
+        new = [x for x in names if x in scope and x not in known and x not in self.own]
+        if not new:
+            return
+        known.update(new)
+        self.found.append(
+            Entries(
+                spelled,
+                scope,
+                lambda: {x: scope[x] for x in new if x in scope},
+                scope.__setitem__,
+                scope.__delitem__,
+            )
+        )
+        for key in new:
+            value = scope[key]
+            if not isinstance(value, ModuleType):
+                self.add(value, spelled.format(key))
+            elif not is_installed(value.__name__, getattr(value, "__file__", None) or "<frozen"):
+                self.namespace(vars(value), names, key + ".{}")
+
+    def cell(self, cell: CellType, name: str) -> None:
+        if id(cell) not in self.seen and id(cell) not in self.own:
+            self.seen[id(cell)] = cell
+            read, put, drop = (partial(act, cell) for act in (_content, _put, _drop))
+            self.found.append(Entries("{}", cell, partial(read, name), put, drop))
+
+    def method(self, x: MethodType, name: str) -> None:
+        self.add(x.__self__, name.rpartition(".")[0] or name)
+        self.add(x.__func__, name)
+
+    def bound(self, x: Any, name: str) -> None:
+        if not isinstance(x.__self__, ModuleType):
+            self.add(x.__self__, name)
+
+    def partial(self, x: partial[Any], name: str) -> None:
+        for value in (x.func, *x.args, *x.keywords.values()):
+            self.add(value, name)
+
+    def wrapped(self, x: Any, name: str) -> None:
+        for part in ("python_function", "__wrapped__", "__func__", "fget", "fset", "fdel"):
+            self.add(getattr(x, part, None), name)
+
+    # -- containers --------------------------------------------------------------------------------
+
+    def mapping(self, x: dict[Any, Any], name: str) -> None:
+        self.found.append(
+            Entries(name + "[{!r}]", x, lambda: dict(x), x.__setitem__, x.__delitem__)
+        )
+        for key, value in list(x.items()):
+            self.add(key, name)
+            self.add(value, f"{name}[{key!r}]" if isinstance(key, (str, int)) else name)
+        self.attributes(x, name)
+
+    def sequence(self, x: Any, name: str) -> None:
+        if isinstance(x, list):
+            self.found.append(Entries(name + "[{}]", x, lambda: dict(enumerate(x)), x.__setitem__))
+        elif isinstance(x, (set, deque, bytearray)):
+            kept = set if isinstance(x, set) else list
+            self.found.append(State(name, x, lambda: kept(x)))
+        for i, value in enumerate(x):
+            self.add(value, name if isinstance(x, (set, frozenset)) else f"{name}[{i}]")
+        self.attributes(x, name)
+
+    def array(self, x: np.ndarray[Any, Any], name: str) -> None:
+        self.found.append(State(name, x, lambda: _digest(x)))
+        if x.dtype.hasobject:
+            self.sequence_of(x.ravel().tolist(), name)
+
+    def sequence_of(self, values: Iterable[Any], name: str) -> None:
+        for i, value in enumerate(values):
+            self.add(value, f"{name}[{i}]")
+
+    # -- objects -----------------------------------------------------------------------------------
+
+    def instance(self, x: Any, name: str) -> None:
+        kind = type(x)
+        module = str(kind.__module__)
+        if module.partition(".")[0] == _PACKAGE:
+            if isinstance(x, Module):  # modules of the user's may be inside
+                for value in _modules_in(list(vars(x).values())):
+                    self.add(value, name)
+            return
+        self.attributes(x, name)
+        self.add(kind, kind.__name__)
+
+    def attributes(self, x: Any, name: str) -> None:
+        slots = [s for c in type(x).__mro__ for s in _slots(c)]
+        held = getattr(x, "__dict__", None)
+        if held is None and not slots:
+            return
+        foreign = not isinstance(x, FunctionType) and is_installed(*_place(type(x)))
+
+        def read() -> dict[str, Any]:
+            found = {s: getattr(x, s) for s in slots if hasattr(x, s)}
+            found.update({k: v for k, v in (held or {}).items() if not k.startswith(_PRIVATE)})
+            return found
+
+        now, shown = read(), _inherited(type(x))
+        self.found.append(
+            Entries(name + ".{}", x, read, partial(setattr, x), partial(delattr, x), shown)
+        )
+        for key, value in now.items():
+            # of a library's objects, only their own containers: they may lead anywhere
+            if not foreign or isinstance(value, (list, dict, set, deque, np.ndarray)):
+                self.add(value, f"{name}.{key}")
+
+    def type(self, x: type, name: str) -> None:
+        if is_installed(*_place(x)):
+            return
+
+        def read() -> dict[str, Any]:
+            return {k: v for k, v in vars(x).items() if not k.startswith(("__", _PRIVATE, "_abc"))}
+
+        self.found.append(Entries(name + ".{}", x, read, partial(setattr, x), partial(delattr, x)))
+        for key, value in read().items():
+            self.add(value, f"{name}.{key}")
+        for special in ("__call__", "__init__", "__getitem__", "__setitem__", "__getattr__"):
+            self.add(vars(x).get(special), f"{name}.{special}")
+        for base in x.__bases__:
+            self.add(base, base.__name__)
+
+    # -- what moves on -----------------------------------------------------------------------------
+
+    def generator(self, x: GeneratorType[Any, Any, Any], name: str) -> None:
+        self.found.append(State(name, x, lambda: x.gi_frame and x.gi_frame.f_lasti))
+        if x.gi_frame is not None:
+            self.namespace(x.gi_frame.f_globals, _names(x.gi_code), "{}")
+            for key, value in x.gi_frame.f_locals.items():
+                self.add(value, key)
+
+    def iterator(self, x: Any, name: str) -> None:
+        self.found.append(State(name, x, lambda: _position(x)))
+        for value in gc.get_referents(x):
+            if not isinstance(value, type):
+                self.add(value, name)
+        if type(x).__module__ != "builtins":
+            self.attributes(x, name)
+            self.add(type(x), type(x).__name__)
+
+    def randomness(self, x: Any, name: str) -> None:
+        self.found.append(State(name, x, lambda: _random_state(x)))
+
+    def file(self, x: io.IOBase, name: str) -> None:
+        self.found.append(State(name, x, lambda: _position_in_file(x)))
+
+
+def _content(cell: CellType, name: str) -> dict[str, Any]:
+    try:
+        return {name: cell.cell_contents}
+    except ValueError:  # no value yet
+        return {}
+
+
+def _put(cell: CellType, _: Any, value: Any) -> None:
+    cell.cell_contents = value
+
+
+def _drop(cell: CellType, _: Any) -> None:
+    del cell.cell_contents
+
+
+@lru_cache(maxsize=4096)
+def _names(code: CodeType) -> frozenset[str]:
+    """Return the names of globals and attributes that code mentions."""
+    inside = [_names(x) for x in code.co_consts if isinstance(x, CodeType)]
+    return frozenset(code.co_names).union(*inside)
+
+
+def _place(kind: type) -> tuple[str, str]:
+    return kind.__module__, str(_file_of(kind.__module__))
+
+
+@lru_cache(maxsize=4096)
+def _file_of(module: str) -> str:
+    return str(getattr(sys.modules.get(module), "__file__", None) or "")
+
+
+def _inherited(kind: type) -> dict[str, Any]:
+    """Return the values of a class that its instances show until they have their own."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        found.update({k: v for k, v in vars(base).items() if not hasattr(type(v), "__get__")})
+    return found
+
+
+def _slots(kind: type) -> Iterator[str]:
+    names = vars(kind).get("__slots__", ())
+    for name in (names,) if isinstance(names, str) else names:
+        if inspect.ismemberdescriptor(vars(kind).get(name)):
+            yield name
+
+
+def _modules_in(values: Iterable[Any]) -> Iterator[Module]:
+    for value in values:
+        if isinstance(value, Module):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _modules_in(value)
+        elif isinstance(value, dict):
+            yield from _modules_in(list(value.values()))
+
+
+def _digest(x: np.ndarray[Any, Any]) -> Any:
+    if x.dtype.hasobject:
+        return [id(value) for value in x.ravel().tolist()]
+    return x.shape, x.dtype, xxhash.xxh3_128_digest(np.ascontiguousarray(x).view(np.uint8).data)
+
+
+def _numpy_state() -> Any:
+    state: Any = np.random.get_state(legacy=True)  # noqa: NPY002
+    return state[1].tobytes(), *state[2:]
+
+
+def _random_state(x: Any) -> Any:
+    if isinstance(x, random.Random):
+        return x.getstate()
+    generator = x.bit_generator if isinstance(x, np.random.Generator) else x._bit_generator
+    return repr(generator.state)
+
+
+def _position(x: Any) -> Any:
+    kind = type(x)
+    if kind.__module__ == "itertools" and kind.__name__ == "count":
+        return repr(x)
+    try:
+        return operator.length_hint(x, -1)
+    except Exception:  # an iterator of the user's with a hint that fails
+        return None
+
+
+def _position_in_file(x: Any) -> Any:
+    try:
+        return x.tell()
+    except (OSError, ValueError):  # closed, or a terminal
+        return None
+
+
+_LruCache = type(lru_cache(_digest))
+_VISITS: tuple[tuple[Any, Any], ...] = (
+    (FunctionType, _Walk.function),
+    (MethodType, _Walk.method),
+    ((type(len), type([].__str__)), _Walk.bound),
+    (partial, _Walk.partial),
+    ((Function, property, classmethod, staticmethod, _LruCache), _Walk.wrapped),
+    (type, _Walk.type),
+    (ModuleType, lambda *_: None),
+    (CellType, lambda *_: None),
+    (dict, _Walk.mapping),
+    ((list, tuple, set, frozenset, deque, bytearray), _Walk.sequence),
+    (np.ndarray, _Walk.array),
+    ((np.random.Generator, np.random.RandomState, random.Random), _Walk.randomness),
+    (np.generic, lambda *_: None),
+    (GeneratorType, _Walk.generator),
+    (io.IOBase, _Walk.file),
+)
