@@ -12,7 +12,6 @@ from . import initializers
 from .base.configured import Configured, positive
 from .base.layer import Elsewhere
 from .base.losses import Rules
-from .base.precision import floating
 from .basic.einsum_dense import EinsumDense
 from .dropout import Dropout
 from .named import serialized
@@ -25,7 +24,6 @@ def _masked(scores: Any, mask: Any) -> Any:
 
     Minus infinity would make NaN of a query for which all keys are left out; its weights are equal.
     """
-    scores = floating(scores)
     return ops["where"](mask, scores, float(np.finfo(scores.dtype).min))
 
 

@@ -13,7 +13,6 @@ from .. import initializers
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
 from ..base.losses import Rules
-from ..base.precision import floating
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 
@@ -190,7 +189,6 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     def call(self, x: Any, mask: Any = None) -> Any:
         """Apply it, leaving out elements for which ``mask`` is false."""
         if mask is not None:
-            x = floating(x)
             # not minus infinity: where all are left out, results are equal, and not NaN
             x = ops["where"](mask, x, float(np.finfo(x.dtype).min))
         if not isinstance(self.axis, list):

@@ -12,7 +12,6 @@ from .. import initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
 from ..base.losses import Rules
-from ..base.precision import floating
 
 __all__ = [
     "GroupNormalization",
@@ -376,7 +375,6 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     def call(self, x: Any) -> Any:
         """Divide ``x``."""
         axis = tuple(self.axis) if isinstance(self.axis, list) else self.axis
-        x = floating(x)
         # squares of large numbers overflow; the norm does not
         return x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Unpack
 from ...core.extend import ops
 from ..base.configured import Configured
 from ..base.losses import Rules
-from ..base.precision import floating
 
 __all__ = [
     "Add",
@@ -238,7 +237,6 @@ class Dot(_Merge, saved_as="layers.Dot"):
         sides = []
         for x, axis in zip(self.several(xs), self.axes):
             if self.normalize:
-                x = floating(x)
                 x = x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
             rest = x.ndim - 2
             x = ops["moveaxis"](x, source=axis, destination=-1)
