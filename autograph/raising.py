@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from ..core.extend import line_of
 __all__ = ["Retrace", "at_the_end", "deferring", "handled", "noted", "raising_while"]
 
 _PACKAGE = __name__.partition(".")[0]
+#: How messages of refusals begin. The errors of builtin functions that are called for the user do
+#: not.
+_PLACE = re.compile(r"[^\n]+:\d+: ")
 
 
 class Retrace(Exception):
@@ -44,7 +48,8 @@ def raising_while(what: str) -> Iterator[None]:
 
 def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
-    if isinstance(error, TraceError) or _module(error).startswith(f"{_PACKAGE}.autograph."):
+    ours = _module(error).startswith(f"{_PACKAGE}.autograph.") and _PLACE.match(str(error))
+    if isinstance(error, TraceError) or ours:
         _note(error, "a function is traced")
 
 

@@ -225,6 +225,20 @@ def errors_that_python_knows_are_handled(x):
 
 
 @right
+def errors_of_builtins_and_assertions_are_handled(x):
+    y = x[0]
+    try:
+        y = y + int("none")
+    except ValueError:
+        y = y * 2.0
+    try:
+        assert len(x) > 3, "short"
+    except AssertionError as error:
+        y = y + len(str(error))
+    return y
+
+
+@right
 def what_a_block_assigns_before_an_error(x):
     a = x[0]
     with contextlib.suppress(KeyError):
