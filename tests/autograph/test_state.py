@@ -234,7 +234,7 @@ def errors_of_builtins_and_assertions_are_handled(x):
     try:
         assert len(x) > 3, "short"
     except AssertionError as error:
-        y = y + len(str(error))
+        y = y + len(error.args)
     return y
 
 
