@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import sys
@@ -110,7 +111,7 @@ def converted(f: Any) -> Any:
 
 
 def _function(f: FunctionType) -> Any:
-    if hasattr(f, CONVERTED) or hasattr(f, KEPT) or not is_users(f) or not _runs_at_once(f):
+    if hasattr(f, CONVERTED) or hasattr(f, KEPT) or not is_users(f):
         return f
     code = f.__code__
     if id(code) not in _FACTORIES:
@@ -131,10 +132,12 @@ def _runs_at_once(f: FunctionType) -> bool:
 
 
 def _factory(f: FunctionType) -> CodeType | None:
-    """Return the factory of a converted function; warn and return None if there is none."""
+    """Return the factory of a converted function; warn if it cannot be converted."""
+    transforms = late("autograph.transforms")
+    if not _runs_at_once(f):
+        return _noting_factory(f)
     try:
-        source = source_of(f.__code__)
-        made: CodeType = late("autograph.transforms").factory_of(source, f)
+        made: CodeType = transforms.factory_of(source_of(f.__code__), f)
         return made
     except NoSource as error:
         reason = str(error)
@@ -145,4 +148,20 @@ def _factory(f: FunctionType) -> CodeType | None:
         f"traced: {reason}. Decorate it with gradtape.autograph.do_not_convert if this is intended",
         UserWarning,
     )
-    return None
+    return _noting_factory(f)
+
+
+def _noting_factory(f: FunctionType) -> CodeType | None:
+    """Return the factory of a function as it is, in which handlers do not hide errors of a trace.
+
+    None if it handles no errors, or if its source is not available.
+    """
+    transforms = late("autograph.transforms")
+    try:
+        source = source_of(f.__code__)
+        if not any(isinstance(x, (ast.Try, ast.With)) for x in ast.walk(source.node)):
+            return None
+        made: CodeType = transforms.factory_of(source, f, transforms.noting)
+        return made
+    except Exception:  # it runs as it is
+        return None

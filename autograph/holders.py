@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -36,10 +35,18 @@ class State:
         The object.
     read
         Returns its state.
+    undo
+        Gives it an earlier state; None if that is not possible.
     """
 
-    def __init__(self, name: str, of: Any, read: Callable[[], Any]) -> None:
-        self.name, self.of, self.read = name, of, read
+    def __init__(
+        self,
+        name: str,
+        of: Any,
+        read: Callable[[], Any],
+        undo: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.name, self.of, self.read, self._undo = name, of, read, undo
         self.before = read()
 
     def changed(self) -> list[Any]:
@@ -53,9 +60,8 @@ class State:
 
     def restore(self) -> None:
         """Give it what it held before, if that is possible."""
-        if isinstance(self.of, (set, deque, bytearray)):
-            self.of.clear()
-            (self.of.update if isinstance(self.of, set) else self.of.extend)(self.before)
+        if self._undo is not None:
+            self._undo(self.before)
 
 
 class _Unnamed:

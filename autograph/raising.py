@@ -48,8 +48,10 @@ def raising_while(what: str) -> Iterator[None]:
 
 def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
+    if isinstance(error.__cause__, TraceError):  # NumPy makes its own errors of those
+        error = error.__cause__
     ours = _module(error).startswith(f"{_PACKAGE}.autograph.") and _PLACE.match(str(error))
-    if isinstance(error, TraceError) or ours:
+    if ours or isinstance(error, TraceError):
         _note(error, "a function is traced")
 
 

@@ -25,6 +25,9 @@ __all__ = ["reached"]
 
 _PACKAGE = __name__.partition(".")[0]
 _PRIVATE = f"_{_PACKAGE}"
+#: The largest array, in bytes, of which a copy is kept, and the largest of which the checksum
+#: includes all elements.
+_COPIED, _HASHED = 1 << 20, 1 << 28
 _ATOMS = (str, bytes, int, float, complex, type(None), range, slice, Operators, CodeType)
 
 
@@ -152,13 +155,14 @@ class _Walk:
             self.found.append(Entries(name + "[{}]", x, lambda: dict(enumerate(x)), x.__setitem__))
         elif isinstance(x, (set, deque, bytearray)):
             kept = set if isinstance(x, set) else list
-            self.found.append(State(name, x, lambda: kept(x)))
+            self.found.append(State(name, x, lambda: kept(x), partial(_refill, x)))
         for i, value in enumerate(x):
             self.add(value, name if isinstance(x, (set, frozenset)) else f"{name}[{i}]")
         self.attributes(x, name)
 
     def array(self, x: np.ndarray[Any, Any], name: str) -> None:
-        self.found.append(State(name, x, lambda: _digest(x)))
+        undo = partial(_rewrite, x) if 0 < x.nbytes <= _COPIED and x.flags.writeable else None
+        self.found.append(State(name, x, lambda: _digest(x), undo))
         if x.dtype.hasobject:
             self.sequence_of(x.ravel().tolist(), name)
 
@@ -299,7 +303,23 @@ def _modules_in(values: Iterable[Any]) -> Iterator[Module]:
 def _digest(x: np.ndarray[Any, Any]) -> Any:
     if x.dtype.hasobject:
         return [id(value) for value in x.ravel().tolist()]
-    return x.shape, x.dtype, xxhash.xxh3_128_digest(np.ascontiguousarray(x).view(np.uint8).data)
+    if not x.flags.writeable or not x.nbytes:
+        return x.shape, x.dtype
+    if x.nbytes <= _COPIED:
+        return x.shape, x.dtype, x.tobytes()
+    some = x.ravel()[:: max(1, x.nbytes // _HASHED)] if x.nbytes > _HASHED else x
+    held = np.ascontiguousarray(some).view(np.uint8)
+    return x.shape, x.dtype, xxhash.xxh3_128_digest(held.data)
+
+
+def _rewrite(x: np.ndarray[Any, Any], state: Any) -> None:
+    if not x.dtype.hasobject and state[:2] == (x.shape, x.dtype):
+        x[...] = np.frombuffer(state[2], x.dtype).reshape(x.shape)
+
+
+def _refill(x: Any, held: Any) -> None:
+    x.clear()
+    (x.update if isinstance(x, set) else x.extend)(held)
 
 
 def _numpy_state() -> Any:

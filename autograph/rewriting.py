@@ -10,7 +10,7 @@ from malt.pyct import anno, qual_names
 
 from .sources import NoSource, Source
 
-__all__ = ["before_analysis", "captured_names", "with_effects", "with_expressions"]
+__all__ = ["before_analysis", "captured_names", "with_effects", "with_expressions", "with_notes"]
 
 
 # Syntax that the converters do not know and would get wrong.
@@ -28,7 +28,9 @@ _NOT_CONVERTED = (
 _WORDS: dict[type, str] = {ast.NamedExpr: "':='", ast.TryStar: "'except*'"}
 
 
-def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> Any:
+def before_analysis(
+    source: Source, namespace: dict[str, Any], options: str, convertible: bool = True
+) -> Any:
     """Return a function's node in the form that the converters expect.
 
     Parameters
@@ -39,9 +41,11 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
         The names that the function can refer to.
     options
         The name to call ``set_loop_options`` by.
+    convertible
+        Whether to raise if the converters do not know a part of it.
     """
     node: Any = source.node
-    for x in ast.walk(node):
+    for x in ast.walk(node) if convertible else ():
         if isinstance(x, _NOT_CONVERTED):
             words = _WORDS.get(type(x), f"'{type(x).__name__.lower()}'")
             raise NoSource(f"{words} in line {x.lineno} is not converted")
@@ -51,7 +55,7 @@ def before_analysis(source: Source, namespace: dict[str, Any], options: str) -> 
     for x in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
         if x is not None:
             x.annotation = None
-    if isinstance(node, ast.FunctionDef):
+    if not isinstance(node, ast.Lambda):
         node.returns, node.decorator_list = None, []
     return _Renamed(source.owner, namespace, options).visit(node)
 
@@ -204,11 +208,8 @@ def with_effects(node: Any) -> Any:
     return _Told().visit(node)
 
 
-class _Expressions(ast.NodeTransformer):
-    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls.
-
-    It also notes errors where code may handle them, and looks at what becomes a key.
-    """
+class _Noting(ast.NodeTransformer):
+    """Notes errors where code may handle them."""
 
     def visit_Try(self, node: ast.Try) -> Any:
         self.generic_visit(node)
@@ -221,6 +222,18 @@ class _Expressions(ast.NodeTransformer):
         if not ast.unparse(node.items[0]).startswith("ag__."):
             node.body = [_noting(node.body)]
         return node
+
+
+def with_notes(node: Any) -> Any:
+    """Return a tree that notes errors where code may handle them."""
+    return _Noting().visit(node)
+
+
+class _Expressions(_Noting):
+    """Turns ``and``, ``or``, ``not``, ``a < b < c`` and ``a if b else c`` into calls.
+
+    It also looks at what becomes a key.
+    """
 
     def visit_Set(self, node: ast.Set) -> Any:
         self.generic_visit(node)

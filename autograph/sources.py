@@ -84,7 +84,7 @@ def _module(file: str, lines: tuple[str, ...]) -> ast.AST:
 def _functions(tree: ast.AST, owner: str | None = None) -> Iterator[tuple[Any, str | None]]:
     """Yield the functions in a tree, each with the class that its private names are mangled by."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             yield node, owner
         yield from _functions(node, node.name if isinstance(node, ast.ClassDef) else owner)
 

@@ -21,10 +21,10 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, liveness, reaching_definitions, reaching_fndefs
 
-from .rewriting import before_analysis, captured_names, with_effects, with_expressions
+from .rewriting import before_analysis, captured_names, with_effects, with_expressions, with_notes
 from .sources import Source
 
-__all__ = ["factory_of", "instance_of", "rewritten"]
+__all__ = ["factory_of", "instance_of", "noting", "rewritten"]
 
 #: The names by which converted code refers to the operators and to the loop options.
 OPERATORS = "ag__"
@@ -108,7 +108,21 @@ def _with_control_flow(node: Any, context: Any, captured: frozenset[str]) -> Any
     return _ControlFlow(context, captured).visit(node)
 
 
-def factory_of(source: Source, function: Any) -> CodeType:
+def noting(source: Source, function: Any) -> tuple[ast.stmt, str]:
+    """Return the statement that defines a function as it is, but which notes errors, and its name.
+
+    See :func:`rewritten`.
+    """
+    namespace = inspect_utils.getnamespace(function)
+    node: Any = with_notes(before_analysis(source, namespace, OPTIONS, convertible=False))
+    _note_origins(node, source.file)
+    if isinstance(node, ast.Lambda):
+        node = ast.Assign(targets=[ast.Name("ag__lambda", ast.Store())], value=node)
+        return node, "ag__lambda"
+    return node, node.name
+
+
+def factory_of(source: Source, function: Any, rewrite: Any = rewritten) -> CodeType:
     """Return the code of a factory, which takes the operators and returns a converted function.
 
     Parameters
@@ -117,8 +131,10 @@ def factory_of(source: Source, function: Any) -> CodeType:
         The original's source.
     function
         The original.
+    rewrite
+        :func:`rewritten`, or :func:`noting` for a function that cannot be converted.
     """
-    node, name = rewritten(source, function)
+    node, name = rewrite(source, function)
     # the prefix keeps these names distinct from globals that the user's function refers to
     inner = _define("ag__inner", [node, ast.Return(ast.Name(name, ast.Load()))], [OPERATORS])
     around: list[ast.stmt] = [

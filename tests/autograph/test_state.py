@@ -507,6 +507,36 @@ def a_refusal_that_is_suppressed(x):
     return float(len(word))
 
 
+@refused("a tensor's value is not known")
+def errors_of_unconverted_functions(x):
+    with contextlib.suppress(TypeError):
+        match len(x):
+            case 3:
+                return 1.0 if x[0] > 0 else 2.0
+    return 3.0
+
+
+def positive_parts(x):
+    for e in x:
+        try:
+            yield e if e > 0 else 0.0
+        except Exception:
+            yield 5.0
+
+
+@refused("a tensor's value is not known")
+def errors_of_generators(x):
+    return sum(positive_parts([x[0], x[1]]))
+
+
+@refused("a tensor's value is not known")
+def errors_that_numpy_makes_of_others(x):
+    a = np.zeros(2)
+    with contextlib.suppress(TypeError, ValueError):
+        a[0] = x[0]
+    return a
+
+
 @refused("a run would raise the error of this 'assert', and the 'try' around it")
 def an_assertion_that_is_handled(x):
     try:
@@ -529,6 +559,7 @@ def test_state_is_what_python_has(f: Callable[[Any], Any]) -> None:
         np.testing.assert_allclose(np.stack(found), np.stack(outcome(f(x))), rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:autograph. .* runs unconverted")
 @pytest.mark.parametrize(("f", "words"), REFUSED, ids=lambda v: getattr(v, "__name__", ""))
 def test_what_a_run_cannot_change_is_refused(f: Callable[[Any], Any], words: str) -> None:
     for point in POINTS:
@@ -552,17 +583,18 @@ def test_gradients_pass_through_changed_state() -> None:
 
 
 def test_a_refusal_leaves_objects_as_they_were() -> None:
-    rows, d = [1.0], {"a": 1.0}
+    rows, d, a = [1.0], {"a": 1.0}, np.zeros(2)
 
     def f(x: Any) -> Any:
         if x > 0:
             d["a"] = x
+            a[:] = 3.0
             rows.append(x)
         return x
 
-    with pytest.raises(ValueError, match="the list 'rows' is changed"):
+    with pytest.raises(ValueError, match=r"the (list 'rows'|ndarray 'a') is changed"):
         gt.function(f, autograph=True)(gt.constant(1.0))
-    assert (rows, d) == ([1.0], {"a": 1.0})
+    assert (rows, d, a.tolist()) == ([1.0], {"a": 1.0}, [0.0, 0.0])
 
 
 class Lazy(layers.Layer):
