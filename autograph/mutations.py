@@ -137,16 +137,14 @@ class Watch:
             If it changes an object in a way that only Python can make.
         """
         known = {(id(place.holder), place.key) for place in self.places}
-        new = [
-            _Place(holder, key)
-            for holder in self.holders
-            for key in holder.changed()
-            if key is WHOLE or (id(holder), key) not in known
-        ]
-        new = [place for place in new if not self._is_new_module(place)]
-        for holder, key in new:
-            if key is WHOLE or not isinstance(holder, Entries):
-                raise ValueError(self._told(holder))
+        new = []
+        for holder in self.holders:
+            for key in holder.changed():
+                if (id(holder), key) in known or self._is_new_module(holder, key):
+                    continue
+                if key is WHOLE or not isinstance(holder, Entries):
+                    raise ValueError(self._told(holder))
+                new.append(_Place(holder, key))
         if new:
             self.places += new
             raise Found
@@ -164,9 +162,8 @@ class Watch:
                 "evaluates it only once, while tracing; make the change in the loop's body"
             )
 
-    def _is_new_module(self, place: _Place) -> bool:
+    def _is_new_module(self, holder: State, key: Any) -> bool:
         """Return whether a block makes a variable or layer at its first call, for all runs."""
-        holder, key = place
         now = holder.read()
         if key is WHOLE:
             if not isinstance(holder.of, list):

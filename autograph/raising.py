@@ -94,14 +94,14 @@ def deferring() -> Iterator[None]:
     finally:
         _trace.reset(token)
     if trace.raised:
-        error, what = trace.raised[0]
-        if not _is_users(error):
-            raise error
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        first, what = trace.raised[0]
+        if not _is_users(first):
+            raise first
+        text = f"{type(first).__name__}: {first}" if str(first) else type(first).__name__
         raise TraceError(
-            f"{line_of(error)}: {text}; this is raised while {what}, whatever a run would do; to "
+            f"{line_of(first)}: {text}; this is raised while {what}, whatever a run would do; to "
             "check in each run, use 'assert'"
-        ) from error
+        ) from first
 
 
 def _is_users(error: Exception) -> bool:

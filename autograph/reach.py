@@ -81,7 +81,7 @@ class _Walk:
 
     # -- code --------------------------------------------------------------------------------------
 
-    def function(self, f: FunctionType, name: str, is_block: bool = False) -> None:
+    def function(self, f: Any, name: str, is_block: bool = False) -> None:
         if not is_users(f):
             return
         self.namespace(f.__globals__, _names(f.__code__), "{}")
@@ -120,8 +120,8 @@ class _Walk:
     def cell(self, cell: CellType, name: str) -> None:
         if id(cell) not in self.seen and id(cell) not in self.own:
             self.seen[id(cell)] = cell
-            read, put, drop = (partial(act, cell) for act in (_content, _put, _drop))
-            self.found.append(Entries("{}", cell, partial(read, name), put, drop))
+            read = partial(_content, cell, name)
+            self.found.append(Entries("{}", cell, read, partial(_put, cell), partial(_drop, cell)))
 
     def method(self, x: MethodType, name: str) -> None:
         self.add(x.__self__, name.rpartition(".")[0] or name)

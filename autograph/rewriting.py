@@ -293,7 +293,8 @@ def _noting(body: list[ast.stmt]) -> ast.Try:
         "try: pass\nexcept Exception as ag__error:\n    ag__.noted(ag__error)\n    raise"
     ).body[0]
     made.body = body
-    return made  # type: ignore[no-any-return]
+    found: ast.Try = made
+    return found
 
 
 def _compared(node: ast.AST, kind: ast.cmpop, left: ast.expr, right: ast.expr) -> Any:

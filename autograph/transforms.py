@@ -79,7 +79,7 @@ def _converted(node: Any, context: Any) -> Any:
     return variables.transform(with_expressions(node), context)
 
 
-class _ControlFlow(control_flow.ControlFlowTransformer):
+class _ControlFlow(control_flow.ControlFlowTransformer):  # type: ignore[misc]
     """Turns ``if``, ``while`` and ``for`` into calls.
 
     Attributes and items are no variables of a statement: it finds out which of them it changes.

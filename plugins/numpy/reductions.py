@@ -32,6 +32,7 @@ _SHORT, _WIDE = 64, 512
 add_reduce: Callable[..., Any] = np.add.reduce
 max_reduce: Callable[..., Any] = np.maximum.reduce
 min_reduce: Callable[..., Any] = np.minimum.reduce
+multiply_reduce: Callable[..., Any] = np.multiply.reduce
 #: Squares below this have lost digits.
 SMALLEST_SQUARE = {c: float(np.finfo(c).smallest_normal / np.finfo(c).eps) for c in "fd"}
 
@@ -53,8 +54,8 @@ def _sum(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
 
 def _prod(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.char == "e":
-        return np.multiply.reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
-    return np.multiply.reduce(x, axis, None, None, keepdims)
+        return multiply_reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
+    return multiply_reduce(x, axis, None, None, keepdims)
 
 
 def _count(x: Array, axis: Axis) -> int:

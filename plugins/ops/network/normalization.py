@@ -325,7 +325,8 @@ def layer_normalization(
     [[-1.0, 1.0], [-1.0, 1.0]]
     """
     axes = as_axis(axis, "layer_normalization")
-    return _scaled(_normalised(*floats(x), axes, epsilon), scale, offset)
+    (x,) = floats(x)
+    return _scaled(_normalised(x, axes, epsilon), scale, offset)
 
 
 def _in_groups(shape: Any, groups: int) -> Any:

@@ -317,7 +317,8 @@ def avg_pool(x: Any, window: Any, strides: Any = None, padding: Any = "valid") -
     >>> gt.nn.avg_pool(x, 2)[0, :, :, 0].tolist()
     [[2.5, 4.5], [10.5, 12.5]]
     """
-    return _pooled(_avg_pool, "fc", *floats(x), window, strides, padding)
+    (x,) = floats(x)
+    return _pooled(_avg_pool, "fc", x, window, strides, padding)
 
 
 @named
