@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import Any, TypeVar
 from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COUNTS", "Kept", "WeakIdentityDict"]
+__all__ = ["COUNTS", "REPLACED", "Kept", "WeakIdentityDict"]
 
 T = TypeVar("T")
 
@@ -103,3 +103,31 @@ class WeakIdentityDict(MutableMapping[Any, T]):
     def __iter__(self) -> Iterator[Any]:
         keys = [held() for held, _ in self._held.values()]
         return iter([key for key in keys if key is not None])
+
+
+class Replaced:
+    """The objects that attributes of modules held and no longer do, in the order of time.
+
+    Attributes
+    ----------
+    count
+        The number of replacements until now.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._last: WeakIdentityDict[int] = WeakIdentityDict()
+
+    def note(self, objects: Iterable[Any]) -> None:
+        """Note that other objects were set instead of these."""
+        self.count += 1
+        for x in objects:
+            self._last[x] = self.count
+
+    def since(self, count: int, objects: Iterable[Any]) -> bool:
+        """Return whether any of the objects was replaced after the first ``count`` times."""
+        return any(self._last.get(x, 0) > count for x in objects)
+
+
+#: The variables that modules no longer hold: traces with them may be outdated.
+REPLACED = Replaced()

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
+from ..base.holders import REPLACED
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
 from ..base.table import late
@@ -120,6 +121,8 @@ class ConcreteFunction(_Kept):
     masks: tuple[int | None, ...] = ()
     #: The objects whose attributes the trace read, such as ``trainable``; their names and values.
     trained: tuple[tuple[Any, str, Any], ...] = ()
+    #: How many replacements of variables the trace, or a later look at its variables, has seen.
+    seen_replaced = 0
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
@@ -297,7 +300,11 @@ class ConcreteFunction(_Kept):
 
     @property
     def outdated(self) -> bool:
-        """Whether an attribute in ``trained`` changed since: something was frozen or thawed."""
+        """Whether something was frozen or thawed since, or one of its variables replaced."""
+        if self.seen_replaced != REPLACED.count:
+            if REPLACED.since(self.seen_replaced, self.graph.variables):
+                return True
+            self.seen_replaced = REPLACED.count
         return any(getattr(x, name) is not answer for x, name, answer in self.trained)
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:

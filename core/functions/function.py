@@ -23,6 +23,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
+from ..base.holders import REPLACED
 from ..base.precision import computing_in
 from ..base.spec import TensorSpec
 from ..base.table import late, registry
@@ -175,6 +176,7 @@ class Function(Generic[P, R]):
                 and not active_batches.get()
                 and reducing.get() is None
                 and not (known.trained and known.outdated)
+                and (known.seen_replaced == REPLACED.count or not known.outdated)
                 and not (known.asks_mode and told_to_train())
             ):
                 known.called_again = True
@@ -414,6 +416,7 @@ class Function(Generic[P, R]):
         concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
         concrete.trained = tuple(asked.values())
+        concrete.seen_replaced = REPLACED.count
         return concrete
 
     def __repr__(self) -> str:

@@ -65,7 +65,7 @@ class Traces:
         found = self.by_key.get(key)
         if (found is None or found.asks_mode) and told_to_train():
             found = self.by_key.get(_mode_key(key))
-        return None if found is None or (found.trained and found.outdated) else found
+        return None if found is None or found.outdated else found
 
     def ask_for(self, key: Any, concrete: ConcreteFunction) -> None:
         """Keep a trace for good."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...hints import Lacking, hinted
 from ..base.context import told_trainable
+from ..base.holders import REPLACED
 from ..base.table import public
 from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
@@ -100,6 +101,8 @@ class Module:
         if isinstance(held, Variable) and not isinstance(value, Variable):
             check_replaced(self, name, held, value)
         super().__setattr__(name, value)
+        if held is not value and isinstance(held, (Variable, Module)):
+            REPLACED.note([held] if isinstance(held, Variable) else held.variables)
 
     @property
     def name(self) -> str:

@@ -132,3 +132,29 @@ def test_own_random_numbers_are_not_told(recwarn: Any) -> None:
     noisy = gt.function(lambda x: x + gt.random.normal(()))
     assert noisy(gt.constant(1.0)).item() != noisy(gt.constant(1.0)).item()
     assert not recwarn.list
+
+
+class Replaceable(gt.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = gt.layers.Dense(1, kernel_initializer="ones")
+        self.scale = gt.Variable(2.0)
+        self.traces: list[int] = []
+
+    @gt.function
+    def __call__(self, x: Any) -> Any:
+        self.traces.append(1)
+        return self.layer(x) * self.scale
+
+
+def test_traces_see_replaced_variables_and_layers() -> None:
+    module, other, x = Replaceable(), Replaceable(), gt.ones((1, 2))
+    around = gt.function(lambda x: module(x) + 1.0)
+    assert (module(x).item(), other(x).item(), around(x).item()) == (4.0, 4.0, 5.0)
+    module.scale = gt.Variable(10.0)
+    assert (module(x).item(), other(x).item(), around(x).item()) == (20.0, 4.0, 21.0)
+    module.layer = gt.layers.Dense(1, kernel_initializer="zeros")
+    assert (module(x).item(), other(x).item(), around(x).item()) == (0.0, 4.0, 1.0)
+    traced = len(module.traces)
+    assert (module(x).item(), around(x).item()) == (0.0, 1.0)
+    assert (len(module.traces), len(other.traces)) == (traced, 1)
