@@ -186,7 +186,7 @@ def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
 
 # Ops that never fail, whatever the values, and cost less than a `cond`.
 _CHEAP = frozenset(
-    "absolute add equal greater greater_equal less less_equal logical_and logical_not logical_or "
+    "abs add equal greater greater_equal less less_equal logical_and logical_not logical_or "
     "multiply negative not_equal subtract".split()
 )
 

@@ -21,6 +21,7 @@ from ..plugins.ops.control.while_loop import while_loop
 from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
+from .overflow import check_integers
 from .mutations import Found, Watch, check_consumed, keep_apart
 from .raising import raising_while
 from .values import (
@@ -237,6 +238,7 @@ class _Loop:
     def step(self, leaves: Sequence[Tensor], run: Callable[[], None]) -> list[Tensor]:
         """Return the values after a step."""
         self.enter(leaves)
+        taken = [flatten(held_by(x).value) for x in self.get()]
         with raising_while(f"a step of the {self.what} is traced"):
             run()
         self.watch.find()
@@ -249,6 +251,7 @@ class _Loop:
             del before[:size]
         if again:
             raise Again
+        check_integers([x for slot in taken for x in slot], f"the {self.what}")
         return found or before  # without variables: an op needs at least one result
 
     def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:

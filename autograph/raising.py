@@ -50,8 +50,8 @@ def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
     if isinstance(error.__cause__, TraceError):  # NumPy makes its own errors of those
         error = error.__cause__
-    ours = _module(error).startswith(f"{_PACKAGE}.autograph.") and _PLACE.match(str(error))
-    if ours or isinstance(error, TraceError):
+    refused = _module(error).startswith(f"{_PACKAGE}.autograph.") and not _is_users(error)
+    if refused or isinstance(error, TraceError):
         _note(error, "a function is traced")
 
 
@@ -87,6 +87,8 @@ def deferring() -> Iterator[None]:
         for check in trace.checks:
             check()
     except Exception as error:
+        if not trace.raised and isinstance(error.__cause__, TraceError):
+            raise error.__cause__ from None  # NumPy says less about it
         if not trace.raised:
             raise
         if error is trace.raised[0][0] and not _is_users(error):
@@ -105,7 +107,11 @@ def deferring() -> Iterator[None]:
 
 
 def _is_users(error: Exception) -> bool:
-    return _module(error).partition(".")[0] != _PACKAGE
+    """Return whether the user's code, or a function that is called for it, raised an error."""
+    module = _module(error)
+    if module.startswith(f"{_PACKAGE}.autograph."):
+        return _PLACE.match(str(error)) is None
+    return module.partition(".")[0] != _PACKAGE
 
 
 def _module(error: Exception) -> str:

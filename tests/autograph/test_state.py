@@ -331,6 +331,15 @@ def bound_append(x):
     return len(rows)
 
 
+@refused("RuntimeError: dictionary changed size during iteration; this is raised while")
+def dictionaries_that_grow_while_they_are_read(x):
+    d = {"a": 1.0}
+    if x[0] > 0:
+        for key in d:
+            d[key + "b"] = 2.0
+    return d["a"]
+
+
 @refused("the set 'found' is changed")
 def sets(x):
     found = set()
@@ -530,6 +539,13 @@ def errors_of_generators(x):
 
 
 @refused("a tensor's value is not known")
+def numpy_arrays_take_no_traced_values(x):
+    a = np.zeros(2)
+    a[0] = x[0]
+    return a
+
+
+@refused("a tensor's value is not known")
 def errors_that_numpy_makes_of_others(x):
     a = np.zeros(2)
     with contextlib.suppress(TypeError, ValueError):
@@ -640,3 +656,27 @@ def test_caches_may_fill_where_nothing_is_converted() -> None:
 
     np.testing.assert_array_equal(f(gt.constant([1.0, 2.0, 3.0])), [2.0, 3.0, 4.0])
     assert list(tables) == [3]
+
+
+def fibonacci(n: Any) -> Any:
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+def factorial(n: Any) -> Any:
+    result, i = 1, 1
+    while i <= n:
+        result *= i
+        i += 1
+    return result
+
+
+@pytest.mark.parametrize(("f", "most"), [(fibonacci, 91), (factorial, 20)])
+def test_integers_of_a_loop_do_not_wrap(f: Callable[[Any], Any], most: int) -> None:
+    traced = gt.function(f, autograph=True)
+    for n in (0, 1, 10, most):
+        assert traced(gt.constant(n)).item() == f(n)
+    with pytest.raises(OverflowError, match=r"test_state.py:\d+: an integer that the 'for|while'"):
+        traced(gt.constant(most + 9))

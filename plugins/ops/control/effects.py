@@ -24,6 +24,7 @@ __all__ = ["check", "print_values"]
 _STREAMS = ("stdout", "stderr")
 _ERRORS: dict[str, type[Exception]] = {
     "AssertionError": AssertionError,
+    "OverflowError": OverflowError,
     "UnboundLocalError": UnboundLocalError,
 }
 
@@ -169,7 +170,7 @@ def check(
     values, pieces, formats
         The message, as for :func:`print_values`.
     error
-        ``"AssertionError"`` or ``"UnboundLocalError"``.
+        ``"AssertionError"``, ``"OverflowError"`` or ``"UnboundLocalError"``.
     """
     formats = ("",) * len(values) if formats is None else tuple(formats)
     _act("check", [holds, *values], pieces=tuple(pieces), formats=formats, error=error)
