@@ -21,8 +21,8 @@ from ..plugins.ops.control.while_loop import while_loop
 from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
-from .overflow import check_integers
 from .mutations import Found, Watch, check_consumed, keep_apart
+from .overflow import check_integers
 from .raising import raising_while
 from .values import (
     Form,
