@@ -21,6 +21,7 @@ from .merging import merged
 from .mutations import Found, Watch
 from .raising import raising_while
 from .values import (
+    Undefined,
     is_traced,
     living,
     truth,
@@ -91,7 +92,7 @@ def choose(
     found = _merged(
         watch, test, side(body, True), side(orelse, False), names[:count], start[:count]
     )
-    set_state((*found[:count], *start[count:]))
+    set_state((*found[:count], *map(Undefined, names[count:])))
     watch.set(found[count:])
 
 

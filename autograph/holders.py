@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import is_
 from types import MappingProxyType
 from typing import Any
 
@@ -108,6 +109,9 @@ class Entries(State):
         now, was = self.read(), self.before
         if self._drop is None and len(now) != len(was):
             return [WHOLE]
+        same = len(now) == len(was) and all(map(is_, now.values(), was.values()))
+        if same and all(map(is_, now, was)):
+            return []  # at once, since most objects hold what they held before
         found = [key for key, x in now.items() if key not in was or not is_same(x, was[key])]
         return [*found, *[key for key in was if key not in now]]
 

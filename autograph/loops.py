@@ -28,6 +28,7 @@ from .values import (
     Form,
     Held,
     Maybe,
+    Undefined,
     described,
     fits,
     held_by,
@@ -199,21 +200,29 @@ class _Loop:
     """A traced loop: the variables that it carries, and its step."""
 
     def __init__(
-        self, what: str, get_state: State, set_state: Setter, names: Sequence[str], watch: Watch
+        self,
+        what: str,
+        get_state: State,
+        set_state: Setter,
+        names: Sequence[str],
+        watch: Watch,
+        ends: int,
     ) -> None:
         self.what, self.watch = what, watch
-        self._get, self._set, self._count = get_state, set_state, len(names)
-        self.start = living(get_state(), names)
+        self._get, self._set, self._count = get_state, set_state, len(names) - ends
+        self._ended = [Undefined(name) for name in names[self._count :]]
+        names = names[: self._count]
+        self.start = living(get_state()[: self._count], names)
         self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
         self.sizes: list[int] = []  # the number of tensors of each slot
 
     def get(self) -> tuple[Any, ...]:
         """Return the values of the variables."""
-        return (*self._get(), *self.watch.get())
+        return (*self._get()[: self._count], *self.watch.get())
 
     def set(self, values: tuple[Any, ...]) -> None:
         """Assign values to the variables."""
-        self._set(values[: self._count])
+        self._set((*values[: self._count], *self._ended))
         self.watch.set(values[self._count :])
 
     def _grow(self) -> None:
@@ -267,7 +276,7 @@ class _Loop:
                 self.set(self.start)
                 continue
             except BaseException:
-                self._set(self.start[: self._count])
+                self._set((*self.start[: self._count], *self._ended))
                 raise
             break
         known = sure()
@@ -291,7 +300,8 @@ def while_stmt(
     get_state, set_state, names
         The variables that the block changes, as for an ``if``.
     options
-        The arguments of ``set_loop_options``.
+        The arguments of ``set_loop_options``. Under ``ends``: how many of the variables, the last
+        ones, end with the loop.
     """
     most, done = options.get("maximum_iterations"), 0
     while most is None or done < most:
@@ -305,7 +315,7 @@ def while_stmt(
     else:
         return
     watch = Watch("while", (body, test), names, set_state)
-    loop = _Loop("'while'", get_state, set_state, names, watch)
+    loop = _Loop("'while'", get_state, set_state, names, watch, options["ends"])
 
     def attempt() -> Sequence[Tensor]:
         def goes_on(*leaves: Tensor) -> Tensor:
@@ -350,18 +360,21 @@ def for_stmt(
     get_state, set_state, names
         The variables that the block changes, as for an ``if``.
     options
-        The arguments of ``set_loop_options``.
+        The arguments of ``set_loop_options``. Under ``ends``: how many of the variables, the last
+        ones, end with the loop.
     """
     rows = rows_of(iterated)
     most = options.get("maximum_iterations")
     if rows is None:
-        _python_for(iterated, goes_on, body, get_state, set_state, names, most)
+        count = len(names) - options["ends"]
+        _python_for(iterated, goes_on, body, get_state, set_state, names, count, most)
         return
     if most is not None:
         rows = rows.first(most)
     watch = Watch("for", (body,), names, set_state)
     with watch(), raising_while("a 'for' is traced"):
-        _staged_for(rows, goes_on, body, _Loop("'for'", get_state, set_state, names, watch))
+        loop = _Loop("'for'", get_state, set_state, names, watch, options["ends"])
+        _staged_for(rows, goes_on, body, loop)
 
 
 class _Widens(Exception):
@@ -420,6 +433,7 @@ def _python_for(
     get_state: State,
     set_state: Setter,
     names: Sequence[str],
+    count: int,
     most: int | None,
 ) -> None:
     """Run a block for each item of a Python iterable; a traced condition may end the loop."""
@@ -455,5 +469,5 @@ def _python_for(
             get_state,
             set_state,
             names,
-            len(names),
+            count,
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import xxhash
@@ -28,6 +29,9 @@ _PRIVATE = f"_{_PACKAGE}"
 #: The largest array, in bytes, of which a copy is kept, and the largest of which the checksum
 #: includes all elements.
 _COPIED, _HASHED = 1 << 20, 1 << 28
+#: The largest array, in bytes, whose bytes are its digest.
+_SMALL = 1 << 10
+_PLAIN = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _ATOMS = (str, bytes, int, float, complex, type(None), range, slice, Operators, CodeType)
 
 
@@ -61,23 +65,22 @@ class _Walk:
             State("the state of 'numpy.random'", None, _numpy_state),
         ]
         self._next: deque[tuple[Any, str]] = deque()
+        self._visits: dict[type, Any] = {}
         self._names: dict[int, set[str]] = {}  # of each namespace, those noted already
 
     def add(self, x: Any, name: str) -> None:
-        if not isinstance(x, _ATOMS) and id(x) not in self.seen:
+        if type(x) not in _PLAIN and not isinstance(x, _ATOMS) and id(x) not in self.seen:
             self.seen[id(x)] = x
             self._next.append((x, name))
 
     def finish(self) -> None:
+        visits = self._visits
         while self._next:
             x, name = self._next.popleft()
-            visit = next((visit for kinds, visit in _VISITS if isinstance(x, kinds)), None)
-            if visit is not None:
-                visit(self, x, name)
-            elif hasattr(x, "__next__"):
-                self.iterator(x, name)
-            else:
-                self.instance(x, name)
+            visit = visits.get(type(x))
+            if visit is None:
+                visit = visits[type(x)] = _visit_of(x)
+            visit(self, x, name)
 
     # -- code --------------------------------------------------------------------------------------
 
@@ -146,8 +149,10 @@ class _Walk:
             Entries(name + "[{!r}]", x, lambda: dict(x), x.__setitem__, x.__delitem__)
         )
         for key, value in list(x.items()):
-            self.add(key, name)
-            self.add(value, f"{name}[{key!r}]" if isinstance(key, (str, int)) else name)
+            if type(key) not in _PLAIN:
+                self.add(key, name)
+            if type(value) not in _PLAIN:
+                self.add(value, f"{name}[{key!r}]" if isinstance(key, (str, int)) else name)
         self.attributes(x, name)
 
     def sequence(self, x: Any, name: str) -> None:
@@ -156,19 +161,21 @@ class _Walk:
         elif isinstance(x, (set, deque, bytearray)):
             kept = set if isinstance(x, set) else list
             self.found.append(State(name, x, lambda: kept(x), partial(_refill, x)))
-        for i, value in enumerate(x):
-            self.add(value, name if isinstance(x, (set, frozenset)) else f"{name}[{i}]")
+        self.sequence_of(x, "" if isinstance(x, (set, frozenset)) else name, name)
         self.attributes(x, name)
 
     def array(self, x: np.ndarray[Any, Any], name: str) -> None:
-        undo = partial(_rewrite, x) if 0 < x.nbytes <= _COPIED and x.flags.writeable else None
-        self.found.append(State(name, x, lambda: _digest(x), undo))
+        undo = None
+        if 0 < x.nbytes <= _COPIED and x.flags.writeable and not x.dtype.hasobject:
+            undo = partial(_rewrite, x, _copy_of(x) if x.nbytes > _SMALL else None)
+        self.found.append(State(name, x, partial(_digest, x), undo))
         if x.dtype.hasobject:
             self.sequence_of(x.ravel().tolist(), name)
 
-    def sequence_of(self, values: Iterable[Any], name: str) -> None:
+    def sequence_of(self, values: Iterable[Any], indexed: str, name: str = "") -> None:
         for i, value in enumerate(values):
-            self.add(value, f"{name}[{i}]")
+            if type(value) not in _PLAIN:
+                self.add(value, f"{indexed}[{i}]" if indexed else name)
 
     # -- objects -----------------------------------------------------------------------------------
 
@@ -303,18 +310,31 @@ def _modules_in(values: Iterable[Any]) -> Iterator[Module]:
 def _digest(x: np.ndarray[Any, Any]) -> Any:
     if x.dtype.hasobject:
         return [id(value) for value in x.ravel().tolist()]
-    if not x.flags.writeable or not x.nbytes:
+    size = x.nbytes
+    if not x.flags.writeable or not size:
         return x.shape, x.dtype
-    if x.nbytes <= _COPIED:
+    if size <= _SMALL:
         return x.shape, x.dtype, x.tobytes()
-    some = x.ravel()[:: max(1, x.nbytes // _HASHED)] if x.nbytes > _HASHED else x
+    some = x.ravel()[:: max(1, size // _HASHED)] if size > _HASHED else x
     held = np.ascontiguousarray(some).view(np.uint8)
     return x.shape, x.dtype, xxhash.xxh3_128_digest(held.data)
 
 
-def _rewrite(x: np.ndarray[Any, Any], state: Any) -> None:
-    if not x.dtype.hasobject and state[:2] == (x.shape, x.dtype):
-        x[...] = np.frombuffer(state[2], x.dtype).reshape(x.shape)
+#: Copies of arrays by their digests, as long as a statement that is traced holds them.
+_COPIES: WeakValueDictionary[Any, np.ndarray[Any, Any]] = WeakValueDictionary()
+
+
+def _copy_of(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    digest = _digest(x)
+    found = _COPIES.get(digest)
+    if found is None:
+        found = _COPIES[digest] = x.copy()
+    return found
+
+
+def _rewrite(x: np.ndarray[Any, Any], copy: np.ndarray[Any, Any] | None, state: Any) -> None:
+    if state[:2] == (x.shape, x.dtype):
+        x[...] = np.frombuffer(state[2], x.dtype).reshape(x.shape) if copy is None else copy
 
 
 def _refill(x: Any, held: Any) -> None:
@@ -369,3 +389,11 @@ _VISITS: tuple[tuple[Any, Any], ...] = (
     (GeneratorType, _Walk.generator),
     (io.IOBase, _Walk.file),
 )
+
+
+def _visit_of(x: Any) -> Any:
+    """Return the function that visits objects of the type of ``x``."""
+    for kinds, visit in _VISITS:
+        if isinstance(x, kinds):
+            return visit
+    return _Walk.iterator if hasattr(x, "__next__") else _Walk.instance

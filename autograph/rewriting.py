@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from types import ModuleType
 from typing import Any
 
@@ -10,7 +11,14 @@ from malt.pyct import anno, qual_names
 
 from .sources import NoSource, Source
 
-__all__ = ["before_analysis", "captured_names", "with_effects", "with_expressions", "with_notes"]
+__all__ = [
+    "before_analysis",
+    "captured_names",
+    "outer_names",
+    "with_effects",
+    "with_expressions",
+    "with_notes",
+]
 
 
 # Syntax that the converters do not know and would get wrong.
@@ -63,19 +71,42 @@ def before_analysis(
 _LATER = (ast.Lambda, ast.FunctionDef, ast.GeneratorExp, ast.ClassDef)
 
 
-def captured_names(node: Any) -> frozenset[str]:
-    """Return the variables that code inside a function may read or assign at another time.
+def captured_names(node: Any) -> Counter[str]:
+    """Return how often code inside a function mentions variables that it reads at another time.
 
-    They are those that functions, classes and generators inside it mention, those of outer scopes,
-    and those assigned where an error may lead elsewhere.
+    Such code are functions, classes and generators.
     """
+    later = [x for x in ast.walk(node) if isinstance(x, _LATER) and x is not node]
+    return Counter(name for x in later for name in _free_names(x))
+
+
+def _free_names(node: Any) -> set[str]:
+    """Return the names that a function, class or generator mentions without binding them."""
     found: set[str] = set()
-    for x in ast.walk(node):
-        if isinstance(x, (ast.Global, ast.Nonlocal)):
-            found.update(x.names)
-        elif isinstance(x, (*_LATER, ast.Try, ast.With)) and x is not node:
-            found.update(name.id for name in ast.walk(x) if isinstance(name, ast.Name))
-    return frozenset(found)
+    bound: set[str] = {x.arg for x in _arguments(node)}
+    inside = list(ast.iter_child_nodes(node))
+    while inside:
+        x = inside.pop()
+        if isinstance(x, _LATER):
+            found |= _free_names(x)
+            continue
+        if isinstance(x, ast.Name):
+            found.add(x.id)
+            if isinstance(x.ctx, ast.Store) and not isinstance(node, ast.ClassDef):
+                bound.add(x.id)
+        inside += ast.iter_child_nodes(x)
+    return found - (bound - outer_names(node))
+
+
+def _arguments(node: Any) -> list[ast.arg]:
+    given = getattr(node, "args", None)
+    return [x for x in ast.walk(given) if isinstance(x, ast.arg)] if given is not None else []
+
+
+def outer_names(node: Any) -> frozenset[str]:
+    """Return the variables of outer scopes that a function assigns."""
+    declared = [x.names for x in ast.walk(node) if isinstance(x, (ast.Global, ast.Nonlocal))]
+    return frozenset(name for names in declared for name in names)
 
 
 class _Renamed(ast.NodeTransformer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -21,7 +22,14 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, liveness, reaching_definitions, reaching_fndefs
 
-from .rewriting import before_analysis, captured_names, with_effects, with_expressions, with_notes
+from .rewriting import (
+    before_analysis,
+    captured_names,
+    outer_names,
+    with_effects,
+    with_expressions,
+    with_notes,
+)
 from .sources import Source
 
 __all__ = ["factory_of", "instance_of", "noting", "rewritten"]
@@ -63,7 +71,6 @@ def rewritten(source: Source, function: Any) -> tuple[ast.stmt, str]:
 
 
 def _converted(node: Any, context: Any) -> Any:
-    captured = captured_names(node)
     graphs = cfg.build(node)
     node = qual_names.resolve(node)
     node = activity.resolve(node, context, None)
@@ -75,7 +82,7 @@ def _converted(node: Any, context: Any) -> Any:
     node = with_effects(node)
     for step in (continue_statements, return_statements, call_trees):
         node = step.transform(node, context)
-    node = _with_control_flow(node, context, captured)
+    node = _with_control_flow(node, context)
     return variables.transform(with_expressions(node), context)
 
 
@@ -88,24 +95,88 @@ class _ControlFlow(control_flow.ControlFlowTransformer):  # type: ignore[misc]
     def _get_block_composite_vars(self, modified: Any, live_in: Any) -> frozenset[Any]:
         return frozenset()
 
-    def _get_block_vars(self, node: Any, modified: Any) -> Any:
-        # what a function inside reads, it may read at any time
-        read = {name for name in modified if str(name) in self._captured}
-        live = anno.getanno(node, anno.Static.LIVE_VARS_OUT)
-        anno.setanno(node, anno.Static.LIVE_VARS_OUT, live | read)
-        return super()._get_block_vars(node, modified)
-
-    def __init__(self, context: Any, captured: frozenset[str]) -> None:
+    def __init__(self, context: Any) -> None:
         super().__init__(context)
-        self._captured = captured
+        self._captured: Counter[str] = Counter()  # by code in the function
+        self._outer: frozenset[str] = frozenset()
+        self._after_errors: frozenset[Any] = frozenset()  # what the code that errors lead to reads
+        self._inside: dict[Any, Counter[str]] = {}  # like _captured, of each statement
+
+    def visit(self, node: Any) -> Any:
+        if isinstance(node, (ast.If, ast.While, ast.For)):
+            self._inside[node] = captured_names(node)
+        return super().visit(node)
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        before = self._captured, self._outer, self._after_errors
+        self._captured, self._outer = captured_names(node), outer_names(node)
+        self._after_errors = frozenset()
+        node = super().visit_FunctionDef(node)
+        self._captured, self._outer, self._after_errors = before
+        return node
+
+    def visit_With(self, node: Any) -> Any:
+        return self._guarded(node, [anno.getanno(node, anno.Static.LIVE_VARS_OUT)])
+
+    def visit_Try(self, node: Any) -> Any:
+        starts = [*node.handlers, *node.finalbody[:1]]
+        return self._guarded(
+            node, [anno.getanno(x, anno.Static.LIVE_VARS_IN, frozenset()) for x in starts]
+        )
+
+    def _guarded(self, node: Any, live: list[frozenset[Any]]) -> Any:
+        before = self._after_errors
+        self._after_errors = before.union(*live)
+        node = self.generic_visit(node)
+        self._after_errors = before
+        return node
+
+    def _get_block_vars(self, node: Any, modified: Any) -> Any:
+        live = anno.getanno(node, anno.Static.LIVE_VARS_OUT) | self._after_errors
+        live |= {name for name in modified if str(name) in self._outer}
+        captured, inside = self._captured, self._inside[node]
+        # what code outside the statement captures, it may read at any time
+        live |= {name for name in modified if captured[str(name)] > inside[str(name)]}
+        # what only code inside captures is one variable for all of that code, but ends with it
+        ends = {name for name in modified if inside[str(name)]} - live
+        anno.setanno(node, anno.Static.LIVE_VARS_OUT, live | ends)
+        found, undefined, _ = super()._get_block_vars(node, modified)
+        before = anno.getanno(node, anno.Static.LIVE_VARS_IN) - live
+        ends -= before
+        found.sort(key=lambda name: (name in ends, name in before, name))
+        anno.setanno(node, "ends", len(ends))
+        return found, undefined, len([x for x in found if x not in before | ends])
+
+    def _create_loop_options(self, node: Any) -> Any:
+        options = super()._create_loop_options(node)
+        options.keys.append(ast.Constant("ends"))
+        options.values.append(ast.Constant(anno.getanno(node, "ends")))
+        return options
 
 
-def _with_control_flow(node: Any, context: Any, captured: frozenset[str]) -> Any:
-    graphs = cfg.build(node)
+class _Graphs(cfg.AstToCfg):
+    """Knows what follows a ``with`` statement."""
+
+    def visit_With(self, node: Any) -> None:
+        self.builder.begin_statement(node)
+        super().visit_With(node)
+        self.builder.end_statement(node)
+
+
+class _Liveness(liveness.TreeAnnotator):
+    def visit_With(self, node: Any) -> Any:
+        return self._block_statement_live_out(super().visit_With(node))
+
+
+def _with_control_flow(node: Any, context: Any) -> Any:
+    visitor = _Graphs()
+    visitor.visit(node)
+    graphs = visitor.cfgs
     node = activity.resolve(qual_names.resolve(node), context, None)
-    for analysis in (reaching_definitions, reaching_fndefs, liveness):
+    for analysis in (reaching_definitions, reaching_fndefs):
         node = analysis.resolve(node, context, graphs)
-    return _ControlFlow(context, captured).visit(node)
+    node = _Liveness(context, graphs, include_annotations=True).visit(node)
+    return _ControlFlow(context).visit(node)
 
 
 def noting(source: Source, function: Any) -> tuple[ast.stmt, str]:
