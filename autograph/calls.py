@@ -13,7 +13,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..core.extend import Function, late, warn_user
-from .sources import NoSource, source_of
+from .sources import HANDLING, NoSource, source_of
 
 __all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_installed", "is_users"]
 
@@ -159,7 +159,7 @@ def _noting_factory(f: FunctionType) -> CodeType | None:
     transforms = late("autograph.transforms")
     try:
         source = source_of(f.__code__)
-        if not any(isinstance(x, (ast.Try, ast.With)) for x in ast.walk(source.node)):
+        if not any(isinstance(x, HANDLING) for x in ast.walk(source.node)):
             return None
         made: CodeType = transforms.factory_of(source, f, transforms.noting)
         return made

@@ -101,7 +101,9 @@ def check(holds: Any, message: Any, error: str = "AssertionError") -> None:
         check_in_runs(holds, told.values, told.pieces, told.formats, error)
 
 
-def assert_stmt(test: Any, message: Callable[[], Any], caught: bool = False) -> None:
+def assert_stmt(
+    test: Any, message: Callable[[], Any], handled: Callable[[], tuple[Any, ...]] | None
+) -> None:
     """Raise an ``AssertionError`` unless a test holds; in each run, if the test is traced.
 
     Parameters
@@ -110,11 +112,13 @@ def assert_stmt(test: Any, message: Callable[[], Any], caught: bool = False) -> 
         The asserted condition.
     message
         A function that returns the message, or None if there is no message.
-    caught
-        Whether the code around it handles the error, which only Python can do.
+    handled
+        Returns the types of errors that the code around it handles, which only Python can do;
+        None stands for all types.
     """
     inside = isinstance(active_graph.get(), Branch)  # only a run decides whether it gets here
-    if caught and (is_traced(test) or (inside and not test)):
+    in_runs = is_traced(test) or (inside and not test)
+    if in_runs and handled is not None and _catches(handled()):
         raise TraceError(
             f"{user_line()}: a run would raise the error of this 'assert', and the 'try' around it "
             "cannot handle it there; use an 'if'"
@@ -128,6 +132,12 @@ def assert_stmt(test: Any, message: Callable[[], Any], caught: bool = False) -> 
     else:
         given = message()
         raise AssertionError(*(() if given is None else (given,)))
+
+
+def _catches(types: Any) -> bool:
+    if isinstance(types, tuple):
+        return any(map(_catches, types))
+    return types is None or issubclass(AssertionError, types)
 
 
 def _message(message: Callable[[], Any]) -> Any:

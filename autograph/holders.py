@@ -133,6 +133,10 @@ class Entries(State):
         if isinstance(self.of, list):
             self.of[:] = self.before.values()
             return
+        now = list(self.read())
+        if isinstance(self.of, dict) and now != list(self.before):  # in the order before
+            for key in now:
+                self.drop(key)
         for key in self.changed():
             if key in self.before:
                 self.put(key, self.before[key])

@@ -171,9 +171,9 @@ class _Slot:
 
     def _check_number(self, i: int, was: Tensor, new: Any, old: Any, what: str) -> None:
         now = as_tensor(new)
-        if was.dtype != now.dtype and not (is_weak(new) and fits(now.dtype, was.dtype)):
+        if was.dtype != now.dtype and not (is_weak(new) and fits(now.dtype, was.dtype, new)):
             weak = is_weak(old) and i not in self.dtypes
-            if not (weak and fits(was.dtype, now.dtype)):
+            if not (weak and fits(was.dtype, now.dtype, old)):
                 raise TypeError(
                     f"{user_line()}: {self.name} is {was.dtype} before the {what} but "
                     f"{now.dtype} after a step; cast it with astype"

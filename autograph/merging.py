@@ -30,6 +30,11 @@ from .values import (
 __all__ = ["Again", "merged"]
 
 
+FOR_CACHES = (
+    ", or decorate the function with gradtape.autograph.do_not_convert, if it fills a cache"
+)
+
+
 class Again(Retrace):
     """A variable starts in another form than the trace assumed."""
 
@@ -136,7 +141,7 @@ def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Seque
             if "." in name or "[" in name:
                 raise ValueError(
                     f"{user_line()}: {name} is assigned in only one branch of a traced 'if' and "
-                    "has no value before it; assign it before the 'if'"
+                    f"has no value before it; assign it before the 'if'{FOR_CACHES}"
                 )
             again |= not plan.maybe
             plan.maybe = True
@@ -163,6 +168,7 @@ def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
             raise ValueError(
                 f"{user_line()}: {name} is {worded(a)} if the condition holds, and {worded(b)} "
                 "otherwise; in a trace, only tensors and numbers can depend on a condition"
+                f"{'' if name.isidentifier() else FOR_CACHES}"
             )
         return False
     (shape, x), (other, y) = described(a), described(b)
@@ -181,9 +187,9 @@ def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
     """Return a dtype for both: a Python number takes the dtype of a tensor."""
     if x == y:
         return x
-    if is_weak(a) and fits(x, y) and not (is_weak(b) and fits(y, x)):
+    if is_weak(a) and fits(x, y, a) and not (is_weak(b) and fits(y, x, b)):
         return y
-    if is_weak(b) and fits(y, x):
+    if is_weak(b) and fits(y, x, b):
         return x
     raise TypeError(
         f"{user_line()}: {name} is {x} if the condition holds, and {y} otherwise; cast one "

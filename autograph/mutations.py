@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..core.extend import Function, Module, Operators, Variable, flatten, setting_up, user_line
 from .holders import WHOLE, Entries, State, is_same
 from .raising import Retrace, at_the_end
-from .reach import reached
-from .values import Undefined
+from .reach import RANDOM, reached
+from .values import Undefined, is_traced
 
 __all__ = ["Found", "Watch", "check_consumed", "keep_apart", "unwatched", "was_there"]
 
+_CACHE, _MADE = cached_property, (Variable, Module, Function)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
 
 
@@ -84,8 +86,11 @@ class Watch:
     ) -> None:
         self.what = what
         self.places: list[_Place] = []
-        cells = getattr(set_state, "__closure__", None) or ()
-        self.holders, self.seen = reached(blocks, frozenset([*names, *map(id, cells)]))
+        cells, outer = (), set(names)
+        if set_state is not None:  # locals are in its cells; the others are globals
+            cells = set_state.__closure__ or ()
+            outer.difference_update(set_state.__code__.co_freevars)
+        self.holders, self.seen = reached(blocks, frozenset([*outer, *map(id, cells)]))
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -163,7 +168,7 @@ class Watch:
             )
 
     def _is_new_module(self, holder: State, key: Any) -> bool:
-        """Return whether a block makes a variable or layer at its first call, for all runs."""
+        """Return whether a block makes a variable, layer or cache once, for all runs."""
         now = holder.read()
         if key is WHOLE:
             if not isinstance(holder.of, list):
@@ -176,9 +181,12 @@ class Watch:
             if holder.before.get(key) is not None:
                 return False
         made = flatten(value)
-        if not made or not all(isinstance(x, (Variable, Module, Function)) for x in made):
+        cached = key is not WHOLE and isinstance(getattr(type(holder.of), str(key), None), _CACHE)
+        if cached and any(map(is_traced, made)):
             return False
-        if any(id(x) in self.seen for x in made):
+        if not cached and not (made and all(isinstance(x, _MADE) for x in made)):
+            return False
+        if not cached and any(id(x) in self.seen for x in made):
             return False
         holder.before = now if key is WHOLE else {**holder.before, key: value}
         return True
@@ -187,10 +195,14 @@ class Watch:
         kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
         name = holder.name.partition("[{")[0] if isinstance(holder, Entries) else holder.name
         name = name if holder.of is None else repr(name)
+        advice = "collect values with gradtape.scan or map, or write into a tensor with .at"
+        if holder.of is None or isinstance(holder.of, RANDOM):
+            advice = "draw with gradtape.random"
+        elif hasattr(holder.of, "__next__"):
+            advice = "take the items before, or loop over a tensor"
         return (
-            f"{user_line()}: {kind}{name} is changed inside a traced "
-            f"'{self.what}', which Python runs only once, while tracing, and not in each step; "
-            "collect values with gradtape.scan or map, or write into a tensor with .at"
+            f"{user_line()}: {kind}{name} is changed inside a traced '{self.what}', which Python "
+            f"runs only once, while tracing, and not in each step; {advice}"
         )
 
 

@@ -48,8 +48,11 @@ def raising_while(what: str) -> Iterator[None]:
 
 def noted(error: Exception) -> None:
     """Note an error that code may handle, if it is raised only because of the trace."""
-    if isinstance(error.__cause__, TraceError):  # NumPy makes its own errors of those
-        error = error.__cause__
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, TraceError):
+        found = found.__cause__ or found.__context__  # NumPy and users make errors of others
+    if isinstance(found, TraceError):
+        error = found
     refused = _module(error).startswith(f"{_PACKAGE}.autograph.") and not _is_users(error)
     if refused or isinstance(error, TraceError):
         _note(error, "a function is traced")

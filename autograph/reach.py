@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import gc
 import inspect
 import io
@@ -10,7 +11,7 @@ import random
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
@@ -22,7 +23,9 @@ from ..core.extend import Function, Module, Operators
 from .calls import is_installed, is_users
 from .holders import Entries, State
 
-__all__ = ["reached"]
+__all__ = ["RANDOM", "reached"]
+
+RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
 
 _PACKAGE = __name__.partition(".")[0]
 _PRIVATE = f"_{_PACKAGE}"
@@ -31,6 +34,8 @@ _PRIVATE = f"_{_PACKAGE}"
 _COPIED, _HASHED = 1 << 20, 1 << 28
 #: The largest array, in bytes, whose bytes are its digest.
 _SMALL = 1 << 10
+_CODE = (FunctionType, property, classmethod, staticmethod, cached_property)
+_STORING = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _PLAIN = frozenset({str, bytes, int, float, complex, bool, type(None)})
 _ATOMS = (str, bytes, int, float, complex, type(None), range, slice, Operators, CodeType)
 
@@ -87,7 +92,7 @@ class _Walk:
     def function(self, f: Any, name: str, is_block: bool = False) -> None:
         if not is_users(f):
             return
-        self.namespace(f.__globals__, _names(f.__code__), "{}")
+        self.namespace(f.__globals__, _names(f.__code__), "{}", _stored(f.__code__))
         self.attributes(f, f.__name__)
         for value in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()):
             self.add(value, f"a default argument of {f.__name__}")
@@ -96,11 +101,14 @@ class _Walk:
             if not is_block:
                 self.cell(cell, variable)
             for value in _content(cell, variable).values():
-                self.add(value, variable)
+                self.named(value, variable, _names(f.__code__))
 
-    def namespace(self, scope: dict[str, Any], names: frozenset[str], spelled: str) -> None:
+    def namespace(
+        self, scope: dict[str, Any], names: frozenset[str], spelled: str, stored: frozenset[str]
+    ) -> None:
         known = self._names.setdefault(id(scope), set())
-        new = [x for x in names if x in scope and x not in known and x not in self.own]
+        new = [x for x in names if x in scope or x in stored]
+        new = [x for x in new if x not in known and x not in self.own]
         if not new:
             return
         known.update(new)
@@ -114,11 +122,15 @@ class _Walk:
             )
         )
         for key in new:
-            value = scope[key]
-            if not isinstance(value, ModuleType):
-                self.add(value, spelled.format(key))
-            elif not is_installed(value.__name__, getattr(value, "__file__", None) or "<frozen"):
-                self.namespace(vars(value), names, key + ".{}")
+            if key in scope:
+                self.named(scope[key], spelled.format(key), names)
+
+    def named(self, value: Any, name: str, names: frozenset[str]) -> None:
+        """Visit an object that code refers to, later; of a module, what the code mentions."""
+        if not isinstance(value, ModuleType):
+            self.add(value, name)
+        elif not is_installed(value.__name__, getattr(value, "__file__", None) or "<frozen"):
+            self.namespace(vars(value), names, name + ".{}", names)
 
     def cell(self, cell: CellType, name: str) -> None:
         if id(cell) not in self.seen and id(cell) not in self.own:
@@ -139,7 +151,7 @@ class _Walk:
             self.add(value, name)
 
     def wrapped(self, x: Any, name: str) -> None:
-        for part in ("python_function", "__wrapped__", "__func__", "fget", "fset", "fdel"):
+        for part in ("python_function", "__wrapped__", "__func__", "fget", "fset", "fdel", "func"):
             self.add(getattr(x, part, None), name)
 
     # -- containers --------------------------------------------------------------------------------
@@ -197,9 +209,12 @@ class _Walk:
             return
         foreign = not isinstance(x, FunctionType) and is_installed(*_place(type(x)))
 
+        # the private state of a library's objects is its own business, such as a logger's cache
+        private = "_" if foreign else _PRIVATE
+
         def read() -> dict[str, Any]:
             found = {s: getattr(x, s) for s in slots if hasattr(x, s)}
-            found.update({k: v for k, v in (held or {}).items() if not k.startswith(_PRIVATE)})
+            found.update({k: v for k, v in (held or {}).items() if not k.startswith(private)})
             return found
 
         now, shown = read(), _inherited(type(x))
@@ -219,10 +234,9 @@ class _Walk:
             return {k: v for k, v in vars(x).items() if not k.startswith(("__", _PRIVATE, "_abc"))}
 
         self.found.append(Entries(name + ".{}", x, read, partial(setattr, x), partial(delattr, x)))
-        for key, value in read().items():
-            self.add(value, f"{name}.{key}")
-        for special in ("__call__", "__init__", "__getitem__", "__setitem__", "__getattr__"):
-            self.add(vars(x).get(special), f"{name}.{special}")
+        for key, value in vars(x).items():
+            if isinstance(value, _CODE) or not key.startswith("__"):
+                self.add(value, f"{name}.{key}")
         for base in x.__bases__:
             self.add(base, base.__name__)
 
@@ -231,7 +245,7 @@ class _Walk:
     def generator(self, x: GeneratorType[Any, Any, Any], name: str) -> None:
         self.found.append(State(name, x, lambda: x.gi_frame and x.gi_frame.f_lasti))
         if x.gi_frame is not None:
-            self.namespace(x.gi_frame.f_globals, _names(x.gi_code), "{}")
+            self.namespace(x.gi_frame.f_globals, _names(x.gi_code), "{}", _stored(x.gi_code))
             for key, value in x.gi_frame.f_locals.items():
                 self.add(value, key)
 
@@ -271,6 +285,14 @@ def _names(code: CodeType) -> frozenset[str]:
     """Return the names of globals and attributes that code mentions."""
     inside = [_names(x) for x in code.co_consts if isinstance(x, CodeType)]
     return frozenset(code.co_names).union(*inside)
+
+
+@lru_cache(maxsize=4096)
+def _stored(code: CodeType) -> frozenset[str]:
+    """Return the names of globals that code assigns or deletes."""
+    stored = {x.argval for x in dis.get_instructions(code) if x.opname in _STORING}
+    inside = [_stored(x) for x in code.co_consts if isinstance(x, CodeType)]
+    return frozenset(stored).union(*inside)
 
 
 def _place(kind: type) -> tuple[str, str]:
@@ -377,14 +399,14 @@ _VISITS: tuple[tuple[Any, Any], ...] = (
     (MethodType, _Walk.method),
     ((type(len), type([].__str__)), _Walk.bound),
     (partial, _Walk.partial),
-    ((Function, property, classmethod, staticmethod, _LruCache), _Walk.wrapped),
+    ((Function, property, classmethod, staticmethod, cached_property, _LruCache), _Walk.wrapped),
     (type, _Walk.type),
     (ModuleType, lambda *_: None),
     (CellType, lambda *_: None),
     (dict, _Walk.mapping),
     ((list, tuple, set, frozenset, deque, bytearray), _Walk.sequence),
     (np.ndarray, _Walk.array),
-    ((np.random.Generator, np.random.RandomState, random.Random), _Walk.randomness),
+    (RANDOM, _Walk.randomness),
     (np.generic, lambda *_: None),
     (GeneratorType, _Walk.generator),
     (io.IOBase, _Walk.file),

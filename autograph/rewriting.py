@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections import Counter
 from types import ModuleType
 from typing import Any
@@ -172,22 +173,17 @@ def _is_options(value: Any) -> bool:
     return getattr(value, "sets_loop_options", False) is True
 
 
-_CATCHING = frozenset({"AssertionError", "Exception", "BaseException"})
-
-
 class _Told(ast.NodeTransformer):
     """Turns each ``assert`` and each f-string that is printed into a call."""
 
     def __init__(self) -> None:
-        self._caught = False  # whether a handler around catches the error of an assertion
+        self._handled: list[ast.expr] = []  # what the handlers around catch
 
     def visit_Try(self, node: ast.Try) -> Any:
-        before = self._caught
-        for handler in node.handlers:
-            names = ast.walk(handler.type) if handler.type else [ast.Name("Exception")]
-            self._caught |= any(isinstance(x, ast.Name) and x.id in _CATCHING for x in names)
+        before = self._handled
+        self._handled = [*before, *(x.type or ast.Constant(None) for x in node.handlers)]
         node.body = [self.visit(x) for x in node.body]
-        self._caught = before
+        self._handled = before
         node.handlers = [self.visit(x) for x in node.handlers]
         node.orelse = [self.visit(x) for x in node.orelse]
         node.finalbody = [self.visit(x) for x in node.finalbody]
@@ -196,7 +192,8 @@ class _Told(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
         message = _told(node.msg) if node.msg else ast.Constant(None)
-        caught = ast.Constant(self._caught)
+        handled = [copy.deepcopy(x) for x in self._handled]
+        caught = _lambda(ast.Tuple(handled, ast.Load())) if handled else ast.Constant(None)
         return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message), caught))
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -244,8 +241,16 @@ class _Noting(ast.NodeTransformer):
 
     def visit_Try(self, node: ast.Try) -> Any:
         self.generic_visit(node)
-        if any(not isinstance(x.body[-1], ast.Raise) for x in node.handlers):
+        if node.finalbody or not all(map(_only_raises, node.handlers)):
             node.body = [_noting(node.body)]
+        return node
+
+    def visit_TryStar(self, node: Any) -> Any:
+        return self.visit_Try(node)
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> Any:
+        self.generic_visit(node)
+        node.body = [_noting(node.body)]
         return node
 
     def visit_With(self, node: ast.With) -> Any:
@@ -316,6 +321,11 @@ class _Expressions(_Noting):
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
         return _call("if_exp", node, node.test, _lambda(node.body), _lambda(node.orelse))
+
+
+def _only_raises(handler: ast.ExceptHandler) -> bool:
+    *before, last = handler.body
+    return isinstance(last, ast.Raise) and all(isinstance(x, ast.Assign) for x in before)
 
 
 def _noting(body: list[ast.stmt]) -> ast.Try:

@@ -16,7 +16,10 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, NamedTuple
 
-__all__ = ["NoSource", "Source", "source_of"]
+#: Statements that may handle errors.
+HANDLING = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
+
+__all__ = ["HANDLING", "NoSource", "Source", "source_of"]
 
 
 class NoSource(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,10 +148,16 @@ def in_dtype(leaf: Any, dtype: Any) -> Tensor:
 _RANK = {"i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def fits(narrow: Any, wide: Any) -> bool:
+def fits(narrow: Any, wide: Any, number: Any) -> bool:
     """Return whether a Python number of dtype ``narrow`` may also have dtype ``wide``."""
     ranks = _RANK.get(narrow.kind), _RANK.get(wide.kind)
-    return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]
+    if None in ranks or ranks[0] > ranks[1]:  # type: ignore[operator]
+        return False
+    if type(number) is int and wide.kind in "iu":
+        return bool(np.iinfo(wide).min <= number <= np.iinfo(wide).max)
+    if type(number) in (int, float) and wide.kind == "f" and math.isfinite(number):
+        return bool(abs(number) <= np.finfo(wide).max)
+    return True
 
 
 def quoted(name: str) -> str:
