@@ -134,7 +134,9 @@ def is_exact(leaf: Any, dtype: Any) -> bool:
     """Return whether a leaf is a Python number that a dtype does not round."""
     if isinstance(leaf, Tensor):
         return is_weak(leaf)
-    return type(leaf) in (int, float) and bool(dtype.type(leaf) == leaf)
+    if type(leaf) not in (int, float) or not fits(as_tensor(leaf).dtype, dtype, leaf):
+        return False
+    return bool(dtype.type(leaf) == leaf)
 
 
 def in_dtype(leaf: Any, dtype: Any) -> Tensor:
@@ -156,7 +158,7 @@ def fits(narrow: Any, wide: Any, number: Any) -> bool:
     if type(number) is int and wide.kind in "iu":
         return bool(np.iinfo(wide).min <= number <= np.iinfo(wide).max)
     if type(number) in (int, float) and wide.kind == "f" and math.isfinite(number):
-        return bool(abs(number) <= np.finfo(wide).max)
+        return bool(abs(number) <= float(np.finfo(wide).max))
     return True
 
 

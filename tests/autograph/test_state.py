@@ -16,7 +16,6 @@ import pytest
 
 import gradtape as gt
 from gradtape import layers
-from gradtape.errors import TraceError
 
 pytest.importorskip("malt", reason='AutoGraph needs pip install "gradtape[autograph]"')
 
