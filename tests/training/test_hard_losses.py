@@ -187,8 +187,10 @@ CASES: dict[str, list[Case]] = {
     ],
     "sparse_categorical_crossentropy": [Case(INDICES, sparse)],
     "sparse_categorical_crossentropy_from_logits": [Case(INDICES, sparse)],
-    "binary_focal_crossentropy": [c for g in (0.0, 0.5, 1.0, 2.0) for c in both("binary", g)],
-    "categorical_focal_crossentropy": [c for g in (0.0, 0.5, 1.0, 2.0) for c in both("classes", g)],
+    "binary_focal_crossentropy": [c for g in (0.0, 0.5, 1.0, 2.0, 3.0) for c in both("binary", g)],
+    "categorical_focal_crossentropy": [
+        c for g in (0.0, 0.5, 1.0, 2.0, 3.0) for c in both("classes", g)
+    ],
     "dice": [
         Case(
             MASKS, lambda y, p: 1 - 2 * (y * p).sum(-1) / ((y + p).sum(-1) + EPSILON), {"axis": -1}

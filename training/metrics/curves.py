@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, active_graph, ops, warn_user
+from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, public, warn_user
 from .confusion import AtThresholds
 from .stateful import Stateful, quotient
 
@@ -106,19 +106,26 @@ def _joined(scores: Tensor, yes: Tensor, no: Tensor) -> tuple[Tensor, Tensor, Te
     """
     order = ops["argsort"](scores, axis=0)
     scores, yes, no = (ops["take"](x, order, axis=0) for x in (scores, yes, no))
-    rises = ops["not_equal"](scores[1:], scores[:-1]).astype("int64")
-    place = ops["pad"](ops["cumsum"](rises, axis=0, reverse=False), pad_width=((1, 0),))
-    size = scores.shape[0]
-    weight = ops["segment_sum"](yes + no, place, num=size)
-    middle = ops["cumsum"](weight, axis=0, reverse=False) - weight / 2.0
-    part = ops["floor"](quotient(middle, ops["sum"](weight)) * float(_KEPT))
+    before = ops["concatenate"](scores[:1], scores[:-1], axis=0)
+    rises = ops["not_equal"](scores, before).astype("int64")
+    place = ops["cumsum"](rises, axis=0, reverse=False)
+    few = ops["less"](place[-1], _KEPT)
+    place = public("cond")(few, lambda: place, lambda: _ranges(place, yes + no))
+    # one sum of both takes less time than two
+    both = ops["concatenate"](yes, no, axis=0), ops["concatenate"](place, place + _KEPT, axis=0)
+    sums = ops["segment_sum"](*both, num=2 * _KEPT)
+    # the last score of each place, or of one before it if it is empty
+    last = ops["searchsorted"](place, as_tensor(np.arange(_KEPT)), side="right") - 1
+    return ops["take"](scores, ops["maximum"](last, 0), axis=0), sums[:_KEPT], sums[_KEPT:]
+
+
+def _ranges(place: Tensor, weight: Tensor) -> Tensor:
+    """Return places of scores in order as numbers of ranges, of about equal weight."""
+    weights = ops["segment_sum"](weight, place, num=weight.shape[0])
+    middle = ops["cumsum"](weights, axis=0, reverse=False) - weights / 2.0
+    part = ops["floor"](quotient(middle, ops["sum"](weights)) * float(_KEPT))
     part = ops["clip"](ops["where"](ops["equal"](part, part), part, 0.0), 0.0, _KEPT - 1.0)
-    several = ops["take"](part.astype("int64"), place, axis=0)
-    place = ops["where"](ops["less"](place[-1], _KEPT), place, several)
-    last = ops["cumsum"](ops["segment_sum"](ops["ones_like"](scores), place, num=_KEPT), axis=0)
-    last = ops["maximum"](last - 1.0, 0.0).astype("int64")
-    sums = [ops["segment_sum"](x, place, num=_KEPT) for x in (yes, no)]
-    return ops["take"](scores, last, axis=0), sums[0], sums[1]
+    return ops["take"](part.astype("int64"), place, axis=0)
 
 
 class AUC(_Curve, saved_as="training.metrics.AUC"):

@@ -50,13 +50,12 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     else:
         y_true, y_pred = classes_of("accuracy", y_true, y_pred)
     found = ops["argmax"](y_pred, axis=-1)
-    return _known(ops["equal"](found, checked("accuracy", y_true, found)), y_pred, found)
+    return _known(ops["equal"](found, checked("accuracy", y_true, found)), y_pred)
 
 
-def _known(hit: Tensor, y_pred: Tensor, found: Tensor) -> Tensor:
+def _known(hit: Tensor, y_pred: Tensor) -> Tensor:
     """Return which of the hits are none by NaN, which is the largest but says nothing."""
-    at = ops["expand_dims"](found, axis=-1)
-    largest = ops["squeeze"](ops["take_along_axis"](y_pred, at, axis=-1), axis=-1)
+    largest = ops["max"](y_pred, axis=-1, keepdims=False)
     return ops["logical_and"](hit, ops["equal"](largest, largest))
 
 
@@ -128,9 +127,8 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
     y_true = checked("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
-    found = ops["argmax"](y_pred, axis=-1)
-    hit = ops["equal"](ops["argmax"](y_true, axis=-1), found)
-    return _known(hit, y_pred, found).astype("float32")
+    hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
+    return _known(hit, y_pred).astype("float32")
 
 
 def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
