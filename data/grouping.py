@@ -64,7 +64,7 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
             )
         largest = wanted
     fill = np.asarray(0 if value is None else value)
-    dtype = arrays[0].dtype
+    dtype = arrays[0].dtype.newbyteorder("=")
     if value is not None and not _fits(fill, dtype):
         raise ValueError(
             f"padded_batch: the padding value {value!r} does not fit into {dtype}; give another, "
