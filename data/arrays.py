@@ -114,6 +114,8 @@ def owned(box: list[Any], shared: bool = False) -> Any:
         Whether someone else holds a container of the value.
     """
     kind = type(box[-1])
+    if kind is int or kind is float:
+        return _array_of(box.pop())
     if kind is not np.ndarray and (kind is tuple or _is_container(box[-1])):
         return _owned_parts(box, shared)
     if kind is not np.ndarray and not isinstance(box[-1], np.ndarray):
@@ -251,7 +253,7 @@ def gathered(elements: Iterator[Any], size: int) -> tuple[Any, int]:
             batch = map_structure(partial(_with_room, room=room), batch)
         if waiting is None and not _put(batch, element, count):
             # an error, or numbers of Python of several kinds
-            waiting = [map_structure(partial(_row_copied, i=i), batch) for i in range(count)]
+            waiting = list(rows_of(batch, count))
         if waiting is not None:
             waiting.append(map_structure(copied, element))
         count += 1
@@ -334,13 +336,16 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
     """Return arrays of one dtype, to be combined.
 
     Numbers of Python may be integers in one place and floats in another. Like those of one list,
-    they become floats, if that changes no value.
+    they become floats, if that changes no value. Arrays without values fit to any others.
 
     Raises
     ------
     TypeError
         If the dtypes differ in another way.
     """
+    kinds = set(map(type, column))
+    if kinds == {np.ndarray} and len({array.dtype for array in column}) == 1:
+        return column
     for array in column:
         if isinstance(array, Nested):
             raise TypeError(
@@ -348,10 +353,10 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
                 "elements: flat_map(lambda window: window.batch(size))"
             )
         unmasked(who, array)
-    first = column[0].dtype
-    if all(array.dtype == first for array in column):
-        return column
-    dtypes = {array.dtype for array in column}
+    # an array without values, such as an empty list, has the dtype of the others
+    dtypes = {array.dtype for array in column if array.size} or {column[0].dtype}
+    if len(dtypes) == 1:
+        return [array if array.size else array.astype(*dtypes) for array in column]
     widest = [
         np.dtype(x)
         for x in ("int64", default_dtype(), np.result_type(default_dtype(), "complex64"))
@@ -362,7 +367,7 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
             found = [array.astype(dtype) for array in column]
         if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(column, found)):
             return found
-    if len({dtype.kind for dtype in dtypes}) == 1 and first.kind in "US":  # of several lengths
+    if {dtype.kind for dtype in dtypes} in ({"U"}, {"S"}):  # of several lengths
         return [array.astype(np.result_type(*dtypes)) for array in column]
     raise TypeError(
         f"{who}: cannot combine elements of different dtypes: "
@@ -404,9 +409,6 @@ def unmasked(who: str, array: Any) -> Any:
 
 def rows_of(batch: Any, count: int) -> Iterator[Any]:
     """Yield copies of the rows of a batch, so that a row does not keep the batch alive."""
+    arrays = [unmasked("unbatch", array) for array in flatten(batch)]
     for i in range(count):
-        yield map_structure(partial(_row_copied, i=i), batch)
-
-
-def _row_copied(array: Any, i: int) -> Any:
-    return np.array(unmasked("unbatch", array)[i])
+        yield pack_like(batch, [np.array(array[i]) for array in arrays])

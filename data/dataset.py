@@ -452,6 +452,12 @@ def _looks_like_columns(source: Any) -> bool:
 def _shown(element: Any) -> Any:
     """Return an element with tensors instead of arrays."""
     if type(element) is np.ndarray:
+        if element.dtype.hasobject and element.ndim == 0:
+            raise TypeError(
+                f"Dataset: an element, or a part of one, is {element.item()!r:.80}, which is no "
+                "number: leave it out, or convert it, with map(); as_numpy_iterator() and "
+                "to_list() return elements of any kind"
+            )
         return as_tensor(element)
     if type(element) is tuple:
         return tuple([_shown(part) for part in element])

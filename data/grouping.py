@@ -71,8 +71,9 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
             "or convert the elements with map()"
         )
     found = np.full((len(arrays), *largest), fill.astype(dtype), dtype)
+    full = found.shape[1:]
     for i, x in enumerate(arrays):
-        place: Any = (i, *(slice(n) for n in x.shape))
+        place: Any = i if x.shape == full else (i, *map(slice, x.shape))
         found[place] = x
     return found
 

@@ -275,3 +275,20 @@ def test_a_masked_number_stays_masked_in_a_list() -> None:
     assert Dataset(MASKED[0]).to_list()[0] is np.ma.masked
     filled = Dataset(MASKED).map(lambda x: x.filled(0)).batch(2).to_list()
     assert filled[0].tolist() == [[0, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("sequences", list(itertools.permutations([[1, 2], [], [3], []])))
+def test_empty_sequences_have_the_dtype_of_the_others(sequences: Any) -> None:
+    for data in (Dataset(list(sequences)), of(list(sequences)).map(lambda x: (x, 0))):
+        for batch in data.padded_batch(3).take(1).as_numpy_iterator():
+            tokens = batch[0] if isinstance(batch, tuple) else batch
+            assert tokens.dtype == "int64"
+            assert tokens.sum(1).tolist() == [sum(x) for x in sequences[:3]]
+
+
+@pytest.mark.parametrize("element", [None, (1.0, None), {"a": [1], "b": {"c": None}}])
+def test_an_element_that_is_none_is_named(element: Any) -> None:
+    data = of([element])
+    assert len(data.to_list()) == 1
+    with pytest.raises(TypeError, match="a part of one, is None, which is no number"):
+        list(data)
