@@ -35,6 +35,7 @@ __all__ = [
     "read_only",
     "rows_of",
     "stacked",
+    "unmasked",
 ]
 
 
@@ -54,6 +55,11 @@ def arrays_of(value: Any) -> Any:
     A list of numbers, nested or not, becomes one array. Python numbers get the dtypes of the
     tensors that ``gt.constant`` makes of them.
     """
+    kind = type(value)
+    if kind is np.ndarray:
+        return value
+    if kind is tuple:
+        return tuple([arrays_of(part) for part in value])
     return _each(value, arrays_of) if _is_container(value) else _array_of(value)
 
 
@@ -62,9 +68,12 @@ def _is_container(value: Any) -> bool:
 
 
 def _array_of(value: Any) -> Any:
+    kind = type(value)
+    if kind is int:
+        return np.asarray(value)
     if isinstance(value, (np.ndarray, Nested)):
         return value
-    if type(value) in (float, complex, list):  # not NumPy scalars, which are subclasses
+    if kind in (float, complex, list):  # not NumPy scalars, which are subclasses
         value = as_tensor(value)
     if isinstance(value, (Tensor, Variable)):
         return np.asarray(to_numpy(value.array))
@@ -104,21 +113,32 @@ def owned(box: list[Any], shared: bool = False) -> Any:
     shared
         Whether someone else holds a container of the value.
     """
+    kind = type(box[-1])
+    if kind is int or kind is float:
+        return _array_of(box.pop())
+    if kind is not np.ndarray and (kind is tuple or _is_container(box[-1])):
+        return _owned_parts(box, shared)
+    if kind is not np.ndarray and not isinstance(box[-1], np.ndarray):
+        if isinstance(box[-1], Nested):
+            return box.pop()
+        box.append(_array_of(box.pop()))
+        kind, shared = type(box[-1]), False  # another object than the container's
+    # counted in the list, as the count of a name depends on Python's version and on debuggers
+    alone = not shared and kind is np.ndarray and _count(box[-1]) <= _ALONE
+    array = box.pop()
+    return array if alone and (array.flags.owndata or _is_only_view(array)) else array.copy()
+
+
+def _owned_parts(box: list[Any], shared: bool) -> Any:
+    shared = shared or _count(box[-1]) > _ALONE
     value = box.pop()
-    if type(value) is np.ndarray or not _is_container(value):
-        if isinstance(value, Nested):
-            return value
-        if not isinstance(value, np.ndarray):
-            value, shared = _array_of(value), False  # another object than the container's
-        if not shared and _count(value) <= _ALONE and (value.flags.owndata or _is_only_view(value)):
-            return value
-        return value.copy()
-    shared = shared or _count(value) > _ALONE
     kind, names = type(value), tuple(value) if isinstance(value, dict) else None
     parts = list(value if names is None else value.values())
     del value  # a container that nobody else holds ends here
     parts.reverse()
     found = [owned(parts, shared) for _ in range(len(parts))]
+    if kind is tuple:
+        return tuple(found)
     if names is not None:
         return dict(zip(names, found))
     if issubclass(kind, list):
@@ -129,24 +149,21 @@ def owned(box: list[Any], shared: bool = False) -> Any:
 def _is_only_view(array: Any) -> bool:
     """Return whether an array is the only view of another."""
     return (
-        type(array.base) is np.ndarray
-        and array.base.flags.owndata
-        and _count(array.base) <= _ALONE_BELOW
+        type(array.base) is np.ndarray and array.base.flags.owndata and _count(array.base) <= _ALONE
     )
 
 
 _count: Callable[[Any], int] = getattr(sys, "getrefcount", lambda value: 0)
 
 
-def _counts_of_one_holder() -> tuple[int, int]:
-    """Return the counts of references to an array that one name holds, and to a view's base."""
-    array = np.empty(2)
-    view = np.empty(2)[:1]
-    return _count(array), _count(view.base)
+def _count_of_one_holder() -> int:
+    """Return the count of references to an array that one list, or one view, holds."""
+    box = [np.empty(2)]
+    return _count(box[-1])
 
 
 # other implementations of Python may count no references: there, everything is copied
-_ALONE, _ALONE_BELOW = _counts_of_one_holder() if hasattr(sys, "getrefcount") else (-1, -1)
+_ALONE = _count_of_one_holder() if hasattr(sys, "getrefcount") else -1
 
 
 def lists_stacked(who: str, value: Any) -> Any:
@@ -236,7 +253,7 @@ def gathered(elements: Iterator[Any], size: int) -> tuple[Any, int]:
             batch = map_structure(partial(_with_room, room=room), batch)
         if waiting is None and not _put(batch, element, count):
             # an error, or numbers of Python of several kinds
-            waiting = [map_structure(partial(_row_copied, i=i), batch) for i in range(count)]
+            waiting = list(rows_of(batch, count))
         if waiting is not None:
             waiting.append(map_structure(copied, element))
         count += 1
@@ -253,7 +270,7 @@ def _arrays(element: Any) -> list[Any]:
 
 def _room_for(leaf: Any, room: int) -> Any:
     """Return an array for copies of a leaf; None if they cannot be assigned one by one."""
-    plain = type(leaf) in _PLAIN and not leaf.dtype.hasobject
+    plain = type(leaf) in _PLAIN and not leaf.dtype.hasobject and leaf.dtype.isnative
     return np.empty((room, *leaf.shape), leaf.dtype) if plain else None
 
 
@@ -302,7 +319,11 @@ def columns_of(who: str, elements: Sequence[Any]) -> list[tuple[Any, ...]]:
     if isinstance(first, np.ndarray) and all(isinstance(x, np.ndarray) for x in elements):
         return [tuple(elements)]
     kind = structure(first)
+    types = [type(first), *map(type, first)] if type(first) is tuple else []
+    flat = types == [tuple] + [np.ndarray] * (len(types) - 1)
     for element in elements:
+        if flat and [type(element), *map(type, element)] == types:
+            continue  # much faster
         if structure(element) != kind:
             raise ValueError(
                 f"{who}: elements of different structures do not make one batch: "
@@ -315,28 +336,27 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
     """Return arrays of one dtype, to be combined.
 
     Numbers of Python may be integers in one place and floats in another. Like those of one list,
-    they become floats, if that changes no value.
+    they become floats, if that changes no value. Arrays without values fit to any others.
 
     Raises
     ------
     TypeError
         If the dtypes differ in another way.
     """
+    kinds = set(map(type, column))
+    if kinds == {np.ndarray} and len({array.dtype for array in column}) == 1:
+        return column
     for array in column:
         if isinstance(array, Nested):
             raise TypeError(
                 f"{who}: an element holds a dataset, such as a window; make batches of its "
                 "elements: flat_map(lambda window: window.batch(size))"
             )
-        if isinstance(array, np.ma.MaskedArray):
-            raise TypeError(
-                f"{who}: a masked array would lose its mask; fill it first, for example with "
-                "map(lambda x: x.filled(0))"
-            )
-    first = column[0].dtype
-    if all(array.dtype == first for array in column):
-        return column
-    dtypes = {array.dtype for array in column}
+        unmasked(who, array)
+    # an array without values, such as an empty list, has the dtype of the others
+    dtypes = {array.dtype for array in column if array.size} or {column[0].dtype}
+    if len(dtypes) == 1:
+        return [array if array.size else array.astype(*dtypes) for array in column]
     widest = [
         np.dtype(x)
         for x in ("int64", default_dtype(), np.result_type(default_dtype(), "complex64"))
@@ -347,20 +367,48 @@ def of_one_dtype(who: str, column: Sequence[Any]) -> Sequence[Any]:
             found = [array.astype(dtype) for array in column]
         if all(np.array_equal(a, b, equal_nan=True) for a, b in zip(column, found)):
             return found
-    if all(dtype.kind in "US" for dtype in dtypes):
-        return column  # texts of several lengths
+    if {dtype.kind for dtype in dtypes} in ({"U"}, {"S"}):  # of several lengths
+        return [array.astype(np.result_type(*dtypes)) for array in column]
     raise TypeError(
         f"{who}: cannot combine elements of different dtypes: "
-        f"{', '.join(sorted(map(str, dtypes)))}; convert them in one place, such as with "
-        f"map(lambda x: x.astype({str(max(dtypes, key=lambda d: d.itemsize))!r}))"
+        f"{', '.join(sorted(map(str, dtypes)))}; {_remedy(column, dtypes)}"
     )
+
+
+def _remedy(column: Sequence[Any], dtypes: set[Any]) -> str:
+    """Return what to do about elements of several dtypes."""
+    for array in column:
+        if array.dtype.kind == "O" and array.ndim == 0:
+            return f"one of them is {array.item()!r:.80}: replace it by a number, or leave it out"
+    if any(dtype.kind in "OUSV" for dtype in dtypes):
+        return (
+            "give each kind of value an array of its own, in a tuple or dictionary, and words "
+            "numbers, such as with np.unique(words, return_inverse=True)"
+        )
+    return (
+        "convert them in one place, such as with "
+        f"map(lambda x: x.astype({str(np.result_type(*dtypes))!r}))"
+    )
+
+
+def unmasked(who: str, array: Any) -> Any:
+    """Return an array as it is.
+
+    Raises
+    ------
+    TypeError
+        If it is a masked array.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"{who}: a masked array would lose its mask; fill it first: x.filled(0), for example "
+            "with map(lambda x: x.filled(0))"
+        )
+    return array
 
 
 def rows_of(batch: Any, count: int) -> Iterator[Any]:
     """Yield copies of the rows of a batch, so that a row does not keep the batch alive."""
+    arrays = [unmasked("unbatch", array) for array in flatten(batch)]
     for i in range(count):
-        yield map_structure(partial(_row_copied, i=i), batch)
-
-
-def _row_copied(array: Any, i: int) -> Any:
-    return np.array(array[i])
+        yield pack_like(batch, [np.array(array[i]) for array in arrays])

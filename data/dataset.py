@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+import numpy as np
+
 from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_user
 
 # by its public name: this package does not know which plugin provides it
@@ -325,7 +327,7 @@ class Dataset(Made, Grouped, Nested):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements as tensors."""
-        return Pass(map_structure(_shown, element) for element in self._source.elements())
+        return Pass(_shown(element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements as NumPy arrays."""
@@ -447,14 +449,27 @@ def _looks_like_columns(source: Any) -> bool:
     return all(shapes) and len({shape[0] for shape in shapes}) == 1
 
 
-def _shown(value: Any) -> Any:
-    return value if isinstance(value, Dataset) else as_tensor(value)  # of windows
+def _shown(element: Any) -> Any:
+    """Return an element with tensors instead of arrays."""
+    if type(element) is np.ndarray:
+        if element.dtype.hasobject and element.ndim == 0:
+            raise TypeError(
+                f"Dataset: an element, or a part of one, is {element.item()!r:.80}, which is no "
+                "number: leave it out, or convert it, with map(); as_numpy_iterator() and "
+                "to_list() return elements of any kind"
+            )
+        return as_tensor(element)
+    if type(element) is tuple:
+        return tuple([_shown(part) for part in element])
+    if isinstance(element, (tuple, list, dict)):
+        return map_structure(_shown, element)
+    return element if isinstance(element, Dataset) else as_tensor(element)  # of windows
 
 
 def _listed(value: Any) -> Any:
     if isinstance(value, Dataset):  # of windows
         return value.to_list()
-    return value if value.ndim else value.item()
+    return value if value.ndim or np.ma.is_masked(value) else value.item()
 
 
 def _check_function(who: str, function: Any) -> None:

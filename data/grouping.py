@@ -64,15 +64,16 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
             )
         largest = wanted
     fill = np.asarray(0 if value is None else value)
-    dtype = arrays[0].dtype
+    dtype = arrays[0].dtype.newbyteorder("=")
     if value is not None and not _fits(fill, dtype):
         raise ValueError(
             f"padded_batch: the padding value {value!r} does not fit into {dtype}; give another, "
             "or convert the elements with map()"
         )
     found = np.full((len(arrays), *largest), fill.astype(dtype), dtype)
+    full = found.shape[1:]
     for i, x in enumerate(arrays):
-        place: Any = (i, *(slice(n) for n in x.shape))
+        place: Any = i if x.shape == full else (i, *map(slice, x.shape))
         found[place] = x
     return found
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import flatten, map_structure, warn_user
-from .arrays import arrays_of, owned, read_only, rows_of, stacked
+from .arrays import arrays_of, gathered, owned, read_only, rows_of, unmasked
 
 __all__ = [
     "Columns",
@@ -44,12 +44,16 @@ class Pass(Iterator[Any]):
     """The elements of a pass, each of which goes to one of the threads that share the iterator."""
 
     def __init__(self, elements: Iterator[Any]) -> None:
-        self._elements = elements
+        self._elements, self._following = elements, elements.__next__
         self._lock = threading.RLock()
 
     def __next__(self) -> Any:
-        with self._lock:
-            return next(self._elements)
+        lock = self._lock
+        lock.acquire()  # faster than with
+        try:
+            return self._following()
+        finally:
+            lock.release()
 
     def close(self) -> None:
         """End the pass, and the threads that read ahead."""
@@ -194,7 +198,7 @@ class Indexed(Source):
             A slice or an array of indices.
         """
         numbers = range(self.length)[chosen] if isinstance(chosen, slice) else chosen
-        return stacked([self.item(int(i), True) for i in numbers])
+        return gathered((self.item(int(i)) for i in numbers), len(numbers))[0]
 
 
 class Rows(Indexed):
@@ -213,6 +217,7 @@ class Rows(Indexed):
         if not leaves:
             raise ValueError(f"{name}: got no arrays, but {arrays!r}")
         for leaf in leaves:
+            unmasked(name, leaf)
             if not np.ndim(leaf) if isinstance(leaf, np.ndarray) else not leaf.shape:
                 if leaf.dtype.kind in "OUS":
                     raise TypeError(

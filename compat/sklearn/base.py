@@ -91,6 +91,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         ``again`` continues with the existing model and optimizer. ``once`` is one pass through the
         data, without validation and callbacks.
         """
+        self._check_unmasked(weight)
         data = [x, y] if weight is None else [x, y, _check_sample_weight(weight, x, dtype=x.dtype)]
         settings = self._settings()
         if again:
@@ -199,8 +200,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
     def _checked(self, x: Any, y: Any, again: bool, **settings: Any) -> tuple[Any, Any]:
         """Return training data, checked by scikit-learn, and note their features."""
         kinds = [np.float64, np.float32]
+        self._check_unmasked(x, y)
         x, y = validate_data(self, x, y, dtype=kinds, allow_nd=True, reset=not again, **settings)
         return x, y
+
+    def _check_unmasked(self, *data: Any) -> None:
+        """Raise for masked arrays, whose hidden values scikit-learn would take for data."""
+        if any(isinstance(array, np.ma.MaskedArray) for array in data):
+            raise TypeError(
+                f"{type(self).__name__}: got a masked array, whose hidden values would become "
+                "data; pass x.filled(value), or leave those examples out"
+            )
 
     def _goes_on(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
@@ -209,12 +219,19 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         """Return the trained model's outputs, as an array."""
         check_is_fitted(self)
         kinds = [np.float64, np.float32]
+        self._check_unmasked(x)
         x = validate_data(self, x, dtype=kinds, allow_nd=True, reset=False)
         return training.predict(self.model_, x, batch_size=_PART).numpy()
 
 
 def _as_tuple(units: Any) -> tuple[Any, ...]:
-    return (units,) if isinstance(units, (int, np.integer)) else tuple(units)
+    found = tuple(units) if isinstance(units, (tuple, list, np.ndarray)) else (units,)
+    if not all(isinstance(n, (int, np.integer)) and n > 0 for n in found):
+        raise ValueError(
+            "units is the size of a hidden layer, or a tuple with the size of each, such as "
+            f"(64, 32); got {units!r:.80}"
+        )
+    return found
 
 
 def _same(new: Any, old: Any) -> bool:

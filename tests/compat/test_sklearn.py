@@ -400,3 +400,21 @@ def test_outputs_become_probabilities_once(
     for _ in range(2):
         np.testing.assert_allclose(made.predict_proba(X), right.get(form, softmax), rtol=1e-6)
         made.set_params(loss="binary_crossentropy")  # the model was trained with another
+
+
+@pytest.mark.parametrize("units", ["64", 2.5, (2.7,), 0, (8, -1), ("8",), None])
+def test_sizes_that_are_no_numbers_of_units_are_refused(units: Any) -> None:
+    with pytest.raises(ValueError, match="units is the size of a hidden layer"):
+        gt.sklearn.Classifier(units=units, epochs=1).fit(np.eye(4), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_hidden_values_of_masked_arrays_are_no_data(kind: str, place: int) -> None:
+    data: list[Any] = [np.eye(4), np.array([0, 1, 0, 1]), np.ones(4)]
+    estimator = getattr(gt.sklearn, kind)(epochs=1).fit(*data)
+    data[place] = np.ma.masked_equal(data[place], 1)
+    with pytest.raises(TypeError, match="masked array, whose hidden values would become data"):
+        estimator.fit(*data)
+    with pytest.raises(TypeError, match="masked array, whose hidden values would become data"):
+        estimator.predict(np.ma.masked_equal(np.eye(4), 1))

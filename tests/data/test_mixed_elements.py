@@ -219,3 +219,76 @@ def test_what_take_while_is_told_is_true_or_false() -> None:
         Dataset.range(3).take_while(lambda x: None).to_list()
     with pytest.raises(TypeError, match="take_while: the function <lambda> cannot be called"):
         Dataset.range(3).take_while(lambda x, y: True).to_list()
+
+
+@pytest.mark.parametrize("words", [["a", "bcd", ""], [b"ab", b"cde", b"f"]])
+@pytest.mark.parametrize("combine", ["batch", "padded_batch"])
+def test_words_of_several_lengths_are_kept_whole(words: Any, combine: str) -> None:
+    for data in (of(words), Dataset(words), Dataset.from_tensor_slices(np.array(words))):
+        (batch,) = getattr(data, combine)(3).as_numpy_iterator()
+        assert batch.tolist() == words
+
+
+@pytest.mark.parametrize(
+    ("elements", "advice"),
+    [
+        ([np.ones(1, "float32"), np.array([2**40 + 1])], r"x\.astype\('float64'\)"),
+        ([True, 2], r"x\.astype\('int64'\)"),
+        (["a", 1], "an array of its own"),
+        (["a", b"b"], "an array of its own"),
+        ([1.0, None], "one of them is None: replace it"),
+    ],
+)
+def test_the_advice_about_mixed_dtypes_changes_no_value(elements: Any, advice: str) -> None:
+    for combine in ("batch", "padded_batch"):
+        with pytest.raises(TypeError, match=advice):
+            getattr(of(elements), combine)(2).to_list()
+
+
+def test_batches_have_the_byte_order_of_the_machine() -> None:
+    data = of([np.array([1, 2], ">f4")] * 3)
+    for combined in (data.batch(2), data.padded_batch(2), data.prefetch(1).batch(2)):
+        assert all(batch.dtype.isnative for batch in combined.as_numpy_iterator())
+
+
+MASKED = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], [[True, False], [False, False]])
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda: Dataset.from_tensor_slices(MASKED),
+        lambda: Dataset.from_tensor_slices({"x": MASKED, "y": np.ones(2)}),
+        lambda: Dataset.from_tensor_slices([MASKED[0], MASKED[1]]),
+        lambda: Dataset([MASKED]).unbatch().to_list(),
+        lambda: of([MASKED]).unbatch().batch(2).to_list(),
+        lambda: Dataset([MASKED]).padded_batch(1).to_list(),
+        lambda: list(Dataset([MASKED])),
+    ],
+)
+def test_no_mask_is_lost(lose: Any) -> None:
+    with pytest.raises(TypeError, match="mask"):
+        lose()
+
+
+def test_a_masked_number_stays_masked_in_a_list() -> None:
+    assert Dataset(MASKED[0]).to_list()[0] is np.ma.masked
+    filled = Dataset(MASKED).map(lambda x: x.filled(0)).batch(2).to_list()
+    assert filled[0].tolist() == [[0, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("sequences", list(itertools.permutations([[1, 2], [], [3], []])))
+def test_empty_sequences_have_the_dtype_of_the_others(sequences: Any) -> None:
+    for data in (Dataset(list(sequences)), of(list(sequences)).map(lambda x: (x, 0))):
+        for batch in data.padded_batch(3).take(1).as_numpy_iterator():
+            tokens = batch[0] if isinstance(batch, tuple) else batch
+            assert tokens.dtype == "int64"
+            assert tokens.sum(1).tolist() == [sum(x) for x in sequences[:3]]
+
+
+@pytest.mark.parametrize("element", [None, (1.0, None), {"a": [1], "b": {"c": None}}])
+def test_an_element_that_is_none_is_named(element: Any) -> None:
+    data = of([element])
+    assert len(data.to_list()) == 1
+    with pytest.raises(TypeError, match="a part of one, is None, which is no number"):
+        list(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -267,6 +268,28 @@ def test_arrays_that_nobody_else_holds_are_not_copied() -> None:
         made.clear()
         kept = list(data.as_numpy_iterator())
         assert [x["a"][0].__array_interface__["data"][0] for x in kept] == made
+
+
+def test_a_debugger_that_reads_variables_at_import_changes_nothing() -> None:
+    program = """
+import sys
+def trace(frame, event, value):
+    if frame.f_code.co_filename.endswith(("arrays.py", "sources.py")):
+        frame.f_locals
+        return trace
+sys.settrace(trace)
+from gradtape.data import Dataset
+sys.settrace(None)
+import numpy as np
+def numbers():
+    x = np.zeros(1)
+    for i in range(3):
+        x[0] = i
+        yield x
+print([x.item() for x in list(Dataset.from_generator(numbers).as_numpy_iterator())])
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert found.stdout == "[0.0, 1.0, 2.0]\n", found.stderr
 
 
 def test_a_part_of_one_element_stays_as_it_is() -> None:
