@@ -141,21 +141,23 @@ class Functions:
         found = onnx.einsum([self.astype(x, usual).var for x in arrays], equation=subscripts)
         return self.astype(self.of(found), dtype)
 
-    def sum(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
-        return self._counted(ndx.sum, x, axis=axis, keepdims=keepdims)
+    def sum(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.sum, x, **options)
 
-    def prod(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
-        return self._counted(ndx.prod, x, axis=axis, keepdims=keepdims)
+    def prod(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.prod, x, **options)
 
-    def cumulative_sum(self, x: Array, *, axis: Any = None, **options: Any) -> Array:
-        return self._counted(ndx.cumulative_sum, x, axis=axis, **options)
+    def cumulative_sum(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.cumulative_sum, x, **options)
 
     def mean(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
         x = self.astype(x, np.float64) if x.dtype.kind in "biu" else x
         return Array(self, ndx.mean(x.inner, axis=axis, keepdims=keepdims))
 
-    def _counted(self, function: Any, x: Array, **options: Any) -> Array:
+    def _counted(self, function: Any, x: Array, *, dtype: Any = None, **options: Any) -> Array:
         """Run a function that widens integers as NumPy does; runtimes have it for ``int64``."""
+        if dtype is not None:
+            return self.astype(self._counted(function, self.astype(x, dtype), **options), dtype)
         if x.dtype.kind not in "biu":
             return Array(self, function(x.inner, **options))
         wide = np.dtype(np.uint64 if x.dtype.kind == "u" else np.int64)
