@@ -62,6 +62,9 @@ class Functions:
         return self._extreme(x, onnx.reduce_min, ndx.min, axis, keepdims)
 
     def _extreme(self, x: Array, node: Any, function: Any, axis: Any, keepdims: bool) -> Array:
+        if x.dtype.kind == "b":
+            found = self._extreme(self.astype(x, np.int32), node, function, axis, keepdims)
+            return self.astype(found, bool)
         if x.dtype.name not in _NUMBERS or not _never_empty(x):
             return Array(self, function(x.inner, axis=axis, keepdims=keepdims))
         if axis == ():
@@ -85,6 +88,7 @@ class Functions:
 
     def _position(self, x: Array, function: Any, axis: int | None, keepdims: bool) -> Array:
         """Return the position of an extreme: that of the first NaN if there is one, as in NumPy."""
+        x = self.astype(x, np.int32) if x.dtype.kind == "b" else x
         found = Array(self, function(x.inner, axis=axis, keepdims=keepdims))
         if x.dtype.kind != "f" or not _never_empty(x):
             return found
@@ -132,8 +136,33 @@ class Functions:
 
     def einsum(self, subscripts: str, *arrays: Array, optimize: Any = None) -> Array:
         dtype = self.result_type(*arrays)
-        found = onnx.einsum([self.astype(x, dtype).var for x in arrays], equation=subscripts)
-        return self.of(found)
+        # in other integers the sums wrap around at the end
+        usual = dtype if dtype.name in _NUMBERS or dtype.kind not in "iu" else np.int64
+        found = onnx.einsum([self.astype(x, usual).var for x in arrays], equation=subscripts)
+        return self.astype(self.of(found), dtype)
+
+    def sum(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.sum, x, **options)
+
+    def prod(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.prod, x, **options)
+
+    def cumulative_sum(self, x: Array, **options: Any) -> Array:
+        return self._counted(ndx.cumulative_sum, x, **options)
+
+    def mean(self, x: Array, *, axis: Any = None, keepdims: bool = False) -> Array:
+        x = self.astype(x, np.float64) if x.dtype.kind in "biu" else x
+        return Array(self, ndx.mean(x.inner, axis=axis, keepdims=keepdims))
+
+    def _counted(self, function: Any, x: Array, *, dtype: Any = None, **options: Any) -> Array:
+        """Run a function that widens integers as NumPy does; runtimes have it for ``int64``."""
+        if dtype is not None:
+            return self.astype(self._counted(function, self.astype(x, dtype), **options), dtype)
+        if x.dtype.kind not in "biu":
+            return Array(self, function(x.inner, **options))
+        wide = np.dtype(np.uint64 if x.dtype.kind == "u" else np.int64)
+        found = Array(self, function(self.astype(x, np.int64).inner, **options))
+        return self.astype(found, wide)
 
     def cumulative_prod(
         self, x: Array, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
@@ -141,6 +170,8 @@ class Functions:
         """Return running products; ndonnx supports them only for positive numbers."""
         if include_initial or axis is None or not known_size(x.shape[axis]):
             raise TypeError("it is a running product over an axis of unknown size")
+        if dtype is None and x.dtype.kind in "biu":
+            dtype = np.uint64 if x.dtype.kind == "u" else np.int64
         x = x if dtype is None else self.astype(x, dtype)
         x, step = self.moveaxis(x, axis, 0), 1
         while step < x.shape[0]:

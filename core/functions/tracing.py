@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from ctypes import string_at
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any
@@ -17,10 +19,20 @@ from ..errors import TraceError
 __all__ = ["checked_trace"]
 
 
+#: The size in bytes of the state of NumPy's default generator: 624 words and a position.
+_MT19937 = 625 * 4
+
+
 def _numpy_state() -> Any:
-    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    inner = state["state"]
-    return {**state, "state": {**inner, "key": inner["key"].tobytes()}} if "key" in inner else None
+    """Return the state of NumPy's global generator.
+
+    NumPy's own function builds an array of it, which takes as long as a small trace. What this one
+    leaves out is the second of a pair of normal numbers, which NumPy keeps for the next draw.
+    """
+    generator: Any = np.random.get_bit_generator()
+    if type(generator) is np.random.MT19937:
+        return string_at(generator.ctypes.state_address, _MT19937)
+    return generator.state
 
 
 #: Sources of random numbers that a trace takes as constants, and functions that return their state.
@@ -47,9 +59,11 @@ def checked_trace(name: str, first: bool) -> Iterator[None]:
         ) from None
     for source, state in before.items():
         if _SOURCES[source]() != state:
+            # all threads share the state
+            others = " (or another thread did)" if threading.active_count() > 1 else ""
             warn_user(
-                f"function {name!r}: it drew numbers from {source} while it was traced; they are "
-                "constants of the trace, and every later call repeats them. Draw with "
+                f"function {name!r}: it drew numbers from {source} while it was traced{others}; "
+                "they are constants of the trace, and every later call repeats them. Draw with "
                 "gradtape.random, or draw outside and pass the numbers as an argument",
                 UserWarning,
             )

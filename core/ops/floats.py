@@ -11,7 +11,7 @@ from ..base.dtypes import SCALARS, default_dtype, kind_of, numpy_dtype
 from ..base.table import F, ops
 from ..errors import PluginError
 
-__all__ = ["cast_integers", "floating_places", "holds_integers", "in_floats"]
+__all__ = ["as_read", "cast_integers", "floating_places", "in_floats"]
 
 
 def _dtype_of(dtypes: Sequence[Any]) -> np.dtype[Any]:
@@ -37,43 +37,52 @@ def floating_places(floating: bool | Sequence[str], inputs: Sequence[str], op: s
 
 def in_floats(op: Any, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return an op's kernel that casts the integers and booleans which must be floating."""
-    places = op.floating
-    if not places:
+    if not op.floating:
         return kernel
-    count, whole = len(places), len(places) == len(op.inputs)
+    count, whole = len(op.floating), len(op.floating) == len(op.inputs)
 
     def one(x: Any, **params: Any) -> Any:
         if getattr(x.dtype, "kind", "b") in "biu":
-            (x,) = cast_integers((x,), places, F.cast)
+            (x,) = cast_integers((x,), range(1), F.cast)
         return kernel(x, **params)
 
     def several(*arrays: Any, **params: Any) -> Any:
-        if holds_integers(arrays if whole else arrays[:count]):
-            arrays = tuple(cast_integers(arrays, places, F.cast))
+        for x in arrays if whole else arrays[:count]:
+            if type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu":
+                arrays = tuple(cast_integers(arrays, _places(op, arrays), F.cast))
+                break
         return kernel(*arrays, **params)
 
     run: Any = one if len(op.inputs) == 1 and not op.variadic else several
     after = getattr(kernel, "on_tensors", None)
-    if after is None and len(places) == 1:
+    if after is None:
         return run
 
     def on_tensors(inputs: Sequence[Any], params: dict[str, Any]) -> Any:
-        if holds_integers([getattr(x, "array", x) for x in inputs]):
-            given = cast_integers(inputs, places, ops["cast"])
-            if any(x is not y for x, y in zip(given, inputs, strict=True)):
-                return op(*given, **params)  # tapes record the cast tensors, which rules read
-        return None if after is None else after(inputs, params)
+        given = as_read(op, inputs)
+        return after(inputs, params) if given is inputs else op(*given, **params)
 
     run.on_tensors = on_tensors
     return run
 
 
-def holds_integers(arrays: Sequence[Any]) -> bool:
-    """Return whether some arrays may hold integers: a quick answer for NumPy's."""
-    for x in arrays:  # noqa: SIM110  # a generator takes twice as long
+def as_read(op: Any, inputs: Sequence[Any]) -> Sequence[Any]:
+    """Return the tensors that the gradient rules of an op read instead of its inputs.
+
+    They are those that its kernel computes with: integers and booleans are cast.
+    """
+    places = _places(op, inputs)
+    for i in places:
+        x = getattr(inputs[i], "array", inputs[i])
         if type(x) not in SCALARS and getattr(x.dtype, "kind", "b") in "biu":
-            return True
-    return False
+            return tuple(cast_integers(inputs, places, ops["cast"]))
+    return inputs
+
+
+def _places(op: Any, inputs: Sequence[Any]) -> range:
+    """Return where inputs of an op must be floating; the last input's name may be of many."""
+    whole = len(op.floating) == len(op.inputs)
+    return range(len(inputs)) if whole else op.floating
 
 
 def cast_integers(

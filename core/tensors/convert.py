@@ -25,7 +25,7 @@ from ..base.table import ops
 from ..base.tree import flatten
 from ..ops.backend import backend_for_type, current_backend, current_device
 from ..ops.dispatch import check_alive, is_transformed, transforms
-from ..ops.floats import cast_integers, holds_integers
+from ..ops.floats import cast_integers
 from .frames import numbers_of, why_no_numbers
 from .tensor import Operators, Tensor
 
@@ -178,8 +178,9 @@ def floats(*values: Any) -> list[Tensor]:
     the rule of ops that are declared ``floating``.
     """
     tensors = [as_tensor(value) for value in values]
-    if holds_integers([x.array for x in tensors]):
-        return cast_integers(tensors, range(len(tensors)), ops["cast"])
+    for x in tensors:
+        if getattr(x.array.dtype, "kind", "b") in "biu":
+            return cast_integers(tensors, range(len(tensors)), ops["cast"])
     return tensors
 
 

@@ -13,6 +13,7 @@ from ..base.spec import describe
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError
 from ..ops.dispatch import register_array_type, transforms
+from ..ops.floats import as_read
 from ..ops.primitive import Primitive
 from .convert import operand
 from .tensor import Tensor
@@ -124,13 +125,16 @@ class Op(Primitive):
                 name_op(self, arrays, error)
                 raise
             result = graph.add(self, arrays, params)  # constant except for its sizes
+        tapes = active_tapes.get()
+        if tapes and self.floating and len(inputs) > 1:
+            inputs = as_read(self, inputs)  # type: ignore[assignment]
         if type(result) is tuple or type(result) is list:
             outputs = [Tensor(array) for array in result]
-            for tape in active_tapes.get():
+            for tape in tapes:
                 tape.record_joint(self, inputs, outputs, params)
             return outputs  # type: ignore[return-value]
         output = Tensor(result)
-        for tape in active_tapes.get():
+        for tape in tapes:
             tape.record(self, inputs, output, params)
         return output
 

@@ -12,6 +12,7 @@ from typing import Any
 from ..base.context import active_tapes
 from ..base.sizes import same_shape
 from ..ops.dispatch import scalar_tables
+from ..ops.floats import as_read
 from ..ops.rule import BOTH
 from .op import Op, name_op
 from .tensor import Tensor
@@ -103,7 +104,11 @@ class BinaryOp(Op):
             name_op(self, (a, b), error)
             raise
         output = Tensor(result)
-        for tape in active_tapes.get():
+        tapes = active_tapes.get()
+        if tapes and self.floating:
+            x, y = as_read(self, (x, y))
+            a, b = getattr(x, "array", x), getattr(y, "array", y)
+        for tape in tapes:
             records = tape.records
             x_live = x is not a and x.id in records
             y_live = y is not b and y.id in records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -126,6 +127,18 @@ def test_numbers_drawn_by_others_while_tracing_are_told(source: str, draw: Any) 
     noisy(gt.constant([1.0]))
     assert len(told) == 1
     assert told[0].filename == __file__
+
+
+def test_numbers_that_another_thread_may_have_drawn_are_told_as_such() -> None:
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        with pytest.warns(UserWarning, match="while it was traced .or another thread did.; they"):
+            gt.function(lambda x: x + np.random.rand())(gt.constant(1.0))  # noqa: NPY002
+    finally:
+        ended.set()
+        thread.join()
 
 
 def test_own_random_numbers_are_not_told(recwarn: Any) -> None:

@@ -189,3 +189,36 @@ def test_an_op_of_a_plugin_declares_that_it_is_for_floats() -> None:
         gt.unregister_plugin("example")
     with pytest.raises(gt.errors.PluginError, match="floating must be a boolean or the first"):
         Op("example::x", lambda xp, x, y: x, floating=("y",))
+
+
+def test_any_number_of_inputs_and_some_of_them_are_for_floats() -> None:
+    half = Op(
+        "example::half_sum",
+        lambda xp, *arrays: sum(arrays[1:], arrays[0]) / 2,
+        vjp=lambda gs, inputs, outputs, needed: [gs[0] / 2 for _ in inputs],
+        infer=lambda *specs: (specs[0].shape, specs[0].dtype),
+        floating=True,
+    )
+    scaled = Op(
+        "example::scaled",
+        lambda xp, x, y: x * y,
+        gradients={"x": lambda g, y: g * y, "y": lambda g, x: g * x},
+        infer=lambda x, y: (x.shape, y.dtype),
+        floating=("x",),
+    )
+    ops = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [half, scaled]))
+    gt.register_plugin(ops, "example")
+    try:
+        many = gt.constant(np.array([200, 100], "uint8"))
+        ones, y = gt.constant([1, 3]), gt.constant(np.array([1.5, 2.0], "float32"))
+        for run in (half, gt.function(lambda *x: half(*x))):
+            assert run(many, many, many).tolist() == [300.0, 150.0]
+            assert run(many, many, y).dtype == np.float32
+        for run in (scaled, gt.function(lambda x, y: scaled(x, y))):
+            with gt.GradientTape() as tape:
+                tape.watch(y)
+                z = run(ones, y)
+            slope = tape.gradient(z, y)
+            assert (slope.dtype, slope.tolist()) == (np.float32, [1.0, 3.0])
+    finally:
+        gt.unregister_plugin("example")

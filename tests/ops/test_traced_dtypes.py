@@ -14,7 +14,7 @@ import pytest
 from table import FUNCTIONS, SAMPLES, as_called
 
 import gradtape as gt
-from gradtape.core.extend import SCALARS
+from gradtape.core.extend import SCALARS, ops
 from gradtape.testing import Sample
 
 DTYPES = ("as it is", "int32", "int64", "bool", "uint8", "float16", "float32", "complex64")
@@ -79,3 +79,9 @@ def test_a_trace_has_the_dtypes_of_the_eager_run(name: str) -> None:
                 if found is not None and not found[0] == found[1] == found[2]:
                     differ.append((dtype, found))
     assert differ == []
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16"])
+def test_products_of_others_are_as_wide_as_products(dtype: str) -> None:
+    found = dtypes_of(ops["product_of_others"], SAMPLES["product_of_others"][0], dtype)
+    assert found == [[gt.prod(gt.ones(2, dtype=dtype)).dtype]] * 3

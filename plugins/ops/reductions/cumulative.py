@@ -136,7 +136,7 @@ op(
     "product_of_others",
     product_of_others,
     gradients={"x": _others_rule},
-    infer=lambda x, axis: (x.shape, x.dtype),
+    infer=lambda x, axis: (x.shape, summed_dtype(x.dtype)),
     holomorphic=True,
     batch=along("axis"),
     doc="Return, for each element, the product of all others, correct for zeros too.",
