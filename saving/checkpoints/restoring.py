@@ -10,14 +10,11 @@ import numpy as np
 from ...core.extend import F, Stream, Variable, backend_of, exclusive, init_scope
 from ...training import Optimizer
 from ..errors import LoadError
-from ..records.counters import check_steps, check_stream
+from ..records.counters import COUNTS, check_steps, check_stream
 from .files import Stored
 from .trackables import Held, Trackables
 
 __all__ = ["Plan", "RestoreReport"]
-
-#: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
-COUNTS = "step_counts"
 
 
 class RestoreReport(NamedTuple):
