@@ -10,14 +10,11 @@ import numpy as np
 from ...core.extend import F, Stream, Variable, backend_of, exclusive, init_scope
 from ...training import Optimizer
 from ..errors import LoadError
-from ..records.counters import check_steps, check_stream
+from ..records.counters import COUNTS, check_steps, check_stream
 from .files import Stored
 from .trackables import Held, Trackables
 
 __all__ = ["Plan", "RestoreReport"]
-
-#: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
-COUNTS = "step_counts"
 
 
 class RestoreReport(NamedTuple):
@@ -227,7 +224,7 @@ class Plan:
             optimizer.build(variables.values())
             kinds: dict[Variable, Any] = dict.fromkeys(variables.values())
             kinds |= {
-                v: int(self._arrays[path])
+                v: self._steps_apart(path)
                 for path, x, slot, v in self._states
                 if x is optimizer and slot == COUNTS
             }
@@ -238,7 +235,15 @@ class Plan:
             for slot, variable, state in optimizer.states()
             if variable is not None
         }
-        return [(path, found[id(x), slot, v.id]) for path, x, slot, v in self._states]
+        # what ``iterations`` counts has no counter of its own
+        places = [(path, found.get((id(x), slot, v.id))) for path, x, slot, v in self._states]
+        return [(path, state) for path, state in places if state is not None]
+
+    def _steps_apart(self, path: str) -> int | None:
+        """Return the count of a variable; None if it is the number of all steps."""
+        count = int(self._arrays[path])
+        total = self._arrays.get(f"{path.split(f'/{COUNTS}/', 1)[0]}/iterations")
+        return None if total is not None and count == int(total) else count
 
 
 def _put(put: Callable[[Any], None], value: Any, where: str) -> None:

@@ -15,6 +15,7 @@ from ...core.extend import Module, Variable, is_unbuilt
 from ...plugins.ops.random.functions import shared
 from ...training import Optimizer
 from ..errors import SaveError
+from ..records.counters import COUNTS
 from .states import encode_state
 
 __all__ = ["Held", "Trackables", "modules_in"]
@@ -144,7 +145,7 @@ class Trackables:
         for path, followed in self.variables.items():
             paths.setdefault(followed.id, path)
         for place, optimizer in self.optimizers.items():
-            for slot, variable, state in optimizer.states():
+            for slot, variable, state in (*optimizer.states(), *_counts_of_all(optimizer)):
                 if variable is None:
                     raise SaveError(
                         f"{place}: the optimizer came from a file, and it is not yet known which "
@@ -174,6 +175,18 @@ def modules_in(value: Any) -> Iterator[Module]:
     elif isinstance(value, (list, tuple, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from modules_in(item)
+
+
+def _counts_of_all(optimizer: Optimizer) -> Iterator[tuple[str, Variable, Variable]]:
+    """Yield what counts the steps of variables where nothing else tells that they were trained.
+
+    Without slots, only a class whose settings depend on the step needs to know.
+    """
+    if optimizer.slots or type(optimizer).settings is Optimizer.settings:
+        return
+    for place, variable in enumerate(optimizer.trained):
+        if optimizer.counter(place) is optimizer.iterations:
+            yield COUNTS, variable, optimizer.iterations
 
 
 # -- objects ---------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from ..container.file import SafeFile
 from ..container.profile import MAX_PATHS
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
-from ..records.counters import check_steps, check_stream
+from ..records.counters import COUNTS, check_steps, check_stream
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
 from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, take_label
 from ..records.specs import decode_signature, rule_fits_weight
@@ -172,9 +172,20 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
 def _check_optimizer(
     optimizer: Optimizer, record: Any, variables: Sequence[Variable], where: str
 ) -> None:
-    counts = optimizer.step_counts
-    if type(counts) not in (list, tuple) or not all(isinstance(x, Variable) for x in counts):
-        raise DamagedFile(f"{where}: step_counts is not a list of variables")
+    counts, given = optimizer.step_counts, record["attributes"].get(COUNTS)
+    if (
+        type(counts) not in (list, tuple)
+        or not all(isinstance(x, Variable) for x in counts)
+        or (not counts and given not in (None, {"list": []}, {"tuple": []}))  # and was left out
+    ):
+        raise DamagedFile(f"{where}: {COUNTS} is not a list of variables")
+    trained = take(record, "trained", list, where) if "trained" in record else ()
+    known = [trained, *(getattr(optimizer, slot) for slot in optimizer.slots)]
+    most = max((len(x) for x in known if isinstance(x, (list, tuple))), default=0)
+    if most < len(counts) and (trained or optimizer.slots):  # else their number is not known
+        raise DamagedFile(
+            f"{where}: {COUNTS} has {len(counts)} elements for {most} trained variables"
+        )
     for counter in {optimizer.iterations, *counts}:
         check_steps(to_numpy(counter.array), where)
     if "trained" in record:

@@ -6,7 +6,10 @@ from typing import Any
 
 from ..errors import DamagedFile
 
-__all__ = ["check_steps", "check_stream"]
+__all__ = ["COUNTS", "check_steps", "check_stream"]
+
+#: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
+COUNTS = "step_counts"
 
 # Nobody counts so far, and there is room above it.
 _MOST = 2**62
@@ -14,8 +17,10 @@ _MOST = 2**62
 
 def check_steps(count: Any, where: str) -> None:
     """Refuse an array that is not an optimizer's number of steps."""
-    if count.shape != () or count.dtype.kind != "i" or not 0 <= int(count) < _MOST:
-        raise DamagedFile(f"{where}: no number of steps: {str(count.tolist())[:80]}")
+    if count.shape != () or count.dtype != "int64" or not 0 <= int(count) < _MOST:
+        raise DamagedFile(
+            f"{where}: no number of steps, int64: {count.dtype} {str(count.tolist())[:80]}"
+        )
 
 
 def check_stream(state: Any, where: str) -> None:
