@@ -7,13 +7,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from ..core.extend import Function, Module, Operators, Variable, flatten, setting_up, user_line
+from ..core.extend import (
+    Function,
+    Module,
+    Operators,
+    Variable,
+    flatten,
+    setting_up,
+    user_line,
+    warn_user,
+)
 from .holders import WHOLE, Entries, State, is_same
-from .raising import Retrace, at_the_end
-from .reach import reached
-from .values import Undefined
+from .raising import Retrace, at_the_end, note_changes
+from .reach import holders_of, reached
+from .values import Undefined, is_number, is_traced, is_weak
 
-__all__ = ["Found", "Watch", "check_consumed", "keep_apart", "unwatched", "was_there"]
+__all__ = ["Found", "Watch", "check_consumed", "give_back", "keep_apart", "unwatched", "was_there"]
 
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
 
@@ -84,6 +93,7 @@ class Watch:
     ) -> None:
         self.what = what
         self.places: list[_Place] = []
+        self._is_outermost = not _watches.get()
         cells = getattr(set_state, "__closure__", None) or ()
         self.holders, self.seen = reached(blocks, frozenset([*names, *map(id, cells)]))
 
@@ -149,6 +159,8 @@ class Watch:
                 raise ValueError(self._told(holder))
         if new:
             self.places += new
+            if self._is_outermost:
+                note_changes(new)
             raise Found
 
     def unchanged(self, where: str, values: Sequence[Any]) -> None:
@@ -195,6 +207,36 @@ class Watch:
             f"'{self.what}', which Python runs only once, while tracing, and not in each step; "
             "collect values with gradtape.scan or map, or write into a tensor with .at"
         )
+
+
+def give_back(places: Sequence[_Place], roots: Sequence[Any], always: bool) -> None:
+    """Give objects that outlive a trace the numbers back that they held before.
+
+    Parameters
+    ----------
+    places
+        What traced statements changed.
+    roots
+        The objects from which those that outlive the trace can be reached.
+    always
+        Whether all values go back, because the trace failed.
+    """
+    if not places:
+        return
+    outlives = {id(holder.of) for holder in holders_of(roots)}
+    for place in reversed(places):
+        now, before = place.get(), place.start
+        if id(place.holder.of) not in outlives or not is_traced(now) or is_traced(before):
+            continue
+        if always or (is_weak(now) and is_number(before)):
+            place.set(before)
+            if not always:
+                warn_user(
+                    f"autograph: a traced statement changes {place.name} in each run, but a run "
+                    f"cannot change Python's object, which keeps {before!r} from before the trace; "
+                    "to count over several runs, use a gradtape.Variable",
+                    UserWarning,
+                )
 
 
 def check_consumed(iterators: Iterable[Any]) -> None:

@@ -22,7 +22,7 @@ from ..core.extend import Function, Module, Operators
 from .calls import is_installed, is_users
 from .holders import Entries, State
 
-__all__ = ["reached"]
+__all__ = ["holders_of", "reached"]
 
 _PACKAGE = __name__.partition(".")[0]
 _PRIVATE = f"_{_PACKAGE}"
@@ -52,6 +52,15 @@ def reached(
         walk.function(block, block.__name__, is_block=True)
     walk.finish()
     return walk.found, walk.seen
+
+
+def holders_of(roots: Iterable[Any]) -> list[State]:
+    """Return what can change and can be reached from objects."""
+    walk = _Walk(frozenset())
+    for root in roots:
+        walk.add(root, "")
+    walk.finish()
+    return walk.found
 
 
 class _Walk:
