@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, TraceError
-from ..core.extend import Function, converting, late
+from ..core.extend import Function, converting, flatten, late, pack_like
 from .calls import KEPT, ask_for, converted
-from .mutations import unwatched
+from .mutations import give_back, unwatched
 from .raising import deferring
 from .sources import NoSource, source_of
 
@@ -51,11 +51,17 @@ def running(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def run(*args: Any, **kwargs: Any) -> Any:
         token = converting.set(converted)
+        changes: list[Any] = []
+        failed = True
         try:
-            with deferring():
-                return converted(function)(*args, **kwargs)
+            with deferring() as changes:
+                returned = converted(function)(*args, **kwargs)
+            failed = False
+            # apart from the objects that get back what they held
+            return pack_like(returned, flatten(returned)) if changes else returned
         finally:
             converting.reset(token)
+            give_back(changes, (function, args, kwargs), failed)
 
     return run
 

@@ -8,13 +8,22 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..core.extend import Function, Module, Operators, Variable, flatten, setting_up, user_line
+from ..core.extend import (
+    Function,
+    Module,
+    Operators,
+    Variable,
+    flatten,
+    setting_up,
+    user_line,
+    warn_user,
+)
 from .holders import WHOLE, Entries, State, is_same
-from .raising import Retrace, at_the_end
-from .reach import RANDOM, reached
-from .values import Undefined, is_traced
+from .raising import Retrace, at_the_end, note_changes
+from .reach import RANDOM, holders_of, reached
+from .values import Undefined, is_number, is_traced, is_weak
 
-__all__ = ["Found", "Watch", "check_consumed", "keep_apart", "unwatched", "was_there"]
+__all__ = ["Found", "Watch", "check_consumed", "give_back", "keep_apart", "unwatched", "was_there"]
 
 _CACHE, _MADE = cached_property, (Variable, Module, Function)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
@@ -86,6 +95,7 @@ class Watch:
     ) -> None:
         self.what = what
         self.places: list[_Place] = []
+        self._is_outermost = not _watches.get()
         cells, outer = (), set(names)
         if set_state is not None:  # locals are in its cells; the others are globals
             cells = set_state.__closure__ or ()
@@ -152,6 +162,8 @@ class Watch:
                 new.append(_Place(holder, key))
         if new:
             self.places += new
+            if self._is_outermost:
+                note_changes(new)
             raise Found
 
     def unchanged(self, where: str, values: Sequence[Any]) -> None:
@@ -204,6 +216,36 @@ class Watch:
             f"{user_line()}: {kind}{name} is changed inside a traced '{self.what}', which Python "
             f"runs only once, while tracing, and not in each step; {advice}"
         )
+
+
+def give_back(places: Sequence[_Place], roots: Sequence[Any], always: bool) -> None:
+    """Give objects that outlive a trace the numbers back that they held before.
+
+    Parameters
+    ----------
+    places
+        What traced statements changed.
+    roots
+        The objects from which those that outlive the trace can be reached.
+    always
+        Whether all values go back, because the trace failed.
+    """
+    if not places:
+        return
+    outlives = {id(holder.of) for holder in holders_of(roots)}
+    for place in reversed(places):
+        now, before = place.get(), place.start
+        if id(place.holder.of) not in outlives or not is_traced(now) or is_traced(before):
+            continue
+        if always or (is_weak(now) and is_number(before)):
+            place.set(before)
+            if not always:
+                warn_user(
+                    f"autograph: a traced statement changes {place.name} in each run, but a run "
+                    f"cannot change Python's object, which keeps {before!r} from before the trace; "
+                    "to count over several runs, use a gradtape.Variable",
+                    UserWarning,
+                )
 
 
 def check_consumed(iterators: Iterable[Any]) -> None:

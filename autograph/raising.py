@@ -7,12 +7,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.errors import TraceError
 from ..core.extend import line_of
 
-__all__ = ["Retrace", "at_the_end", "deferring", "handled", "noted", "raising_while"]
+__all__ = [
+    "Retrace",
+    "at_the_end",
+    "deferring",
+    "handled",
+    "note_changes",
+    "noted",
+    "raising_while",
+]
 
 _PACKAGE = __name__.partition(".")[0]
 #: How messages of refusals begin. The errors of builtin functions that are called for the user do
@@ -29,6 +37,7 @@ class _Trace(NamedTuple):
 
     raised: list[tuple[Exception, str]]
     checks: list[Callable[[], None]]
+    changes: list[Any]  # places outside the outermost traced statements that these change
 
 
 _trace: ContextVar[_Trace | None] = ContextVar("trace", default=None)
@@ -76,17 +85,26 @@ def at_the_end(check: Callable[[], None]) -> None:
         trace.checks.append(check)
 
 
+def note_changes(places: list[Any]) -> None:
+    """Note what a statement changes in each run."""
+    trace = _trace.get()
+    if trace is not None:
+        trace.changes.extend(places)
+
+
 @contextmanager
-def deferring() -> Iterator[None]:
+def deferring() -> Iterator[list[Any]]:
     """Raise the errors of traced blocks, whatever the code around them handles.
 
     A ``try`` around a traced block would handle what the block raises in some runs only, and
-    decide for all of them.
+    decide for all of them. Yields a list, which gets what traced statements change in each run. In
+    a trace inside another one, the outer trace's list gets it.
     """
-    trace = _Trace([], [])
+    outer = _trace.get()
+    trace = _Trace([], [], [] if outer is None else outer.changes)
     token = _trace.set(trace)
     try:
-        yield
+        yield trace.changes if outer is None else []
         for check in trace.checks:
             check()
     except Exception as error:

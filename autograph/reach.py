@@ -23,7 +23,7 @@ from ..core.extend import Function, Module, Operators
 from .calls import is_installed, is_users
 from .holders import Entries, State
 
-__all__ = ["RANDOM", "reached"]
+__all__ = ["RANDOM", "holders_of", "reached"]
 
 RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
 
@@ -57,6 +57,15 @@ def reached(
         walk.function(block, block.__name__, is_block=True)
     walk.finish()
     return walk.found, walk.seen
+
+
+def holders_of(roots: Iterable[Any]) -> list[State]:
+    """Return what can change and can be reached from objects."""
+    walk = _Walk(frozenset())
+    for root in roots:
+        walk.add(root, "")
+    walk.finish()
+    return walk.found
 
 
 class _Walk:
