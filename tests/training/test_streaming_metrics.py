@@ -319,6 +319,27 @@ def test_areas_of_many_different_scores_are_close(count: int) -> None:
     assert metric.result().item() == pytest.approx(sk.roc_auc_score(y, p), abs=1e-3)
 
 
+@pytest.mark.parametrize("share", [0.5, 0.02, 0.001])
+def test_curves_of_rare_labels_are_close(share: float) -> None:
+    """Too many different scores are joined, and the few of label 1 must stay apart."""
+    draws = random(3)
+    y = (draws.random(20000) < share).astype("float32")
+    p = 1.0 / (1.0 + np.exp(-(draws.normal(size=20000) + 2.5 * y - 3.0)))
+    precision, recall, _ = sk.precision_recall_curve(y, p)
+    false, true, _ = sk.roc_curve(y, p)
+    wanted = {
+        metrics.AUC(): (sk.roc_auc_score(y, p), 3e-3),
+        metrics.AUC(curve="PR"): (sk.auc(recall, precision), 5e-3),
+        metrics.RecallAtPrecision(0.5): (recall[precision >= 0.5].max(), 0.02),
+        metrics.PrecisionAtRecall(0.5): (precision[recall >= 0.5].max(), 0.02),
+        metrics.SensitivityAtSpecificity(0.9): (true[false <= 0.1].max(), 0.02),
+    }
+    for metric, (value, error) in wanted.items():
+        for start in range(0, len(y), 400):
+            metric.update_state(y[start : start + 400], p[start : start + 400])
+        assert metric.result().item() == pytest.approx(value, abs=error), metric
+
+
 @pytest.mark.parametrize("name", ["TruePositives", "ConfusionMatrix", "Sum"])
 def test_counts_beyond_float32_are_exact(name: str) -> None:
     metric = OF_VALUES[name][0]() if name == "Sum" else OF_SCORES[name][0]()
