@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..core.extend import (
     Function,
     Module,
     Operators,
+    Tensor,
     Variable,
     flatten,
     setting_up,
@@ -24,6 +28,8 @@ from .values import Undefined, is_number, is_traced, is_weak
 
 __all__ = ["Found", "Watch", "check_consumed", "give_back", "keep_apart", "unwatched", "was_there"]
 
+#: How often a statement is traced again because it has filled caches.
+_MOST_ROUNDS = 4
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
 
 
@@ -94,6 +100,9 @@ class Watch:
         self.what = what
         self.places: list[_Place] = []
         self._is_outermost = not _watches.get()
+        #: Caches, and what they held before.
+        self._filled: dict[tuple[int, Any], tuple[_Place, Any]] = {}
+        self._rounds = 0
         cells = getattr(set_state, "__closure__", None) or ()
         self.holders, self.seen = reached(blocks, frozenset([*names, *map(id, cells)]))
 
@@ -116,6 +125,8 @@ class Watch:
         for holder in self.holders:
             if holder.changed():
                 holder.restore()
+        for place, value in self._filled.values():
+            place.set(value)
 
     def get(self) -> tuple[Any, ...]:
         """Return the values of the changed places."""
@@ -154,6 +165,9 @@ class Watch:
             if key is WHOLE or (id(holder), key) not in known
         ]
         new = [place for place in new if not self._is_new_module(place)]
+        changed = [place for place in new if not self._fills_cache(place)]
+        filled, new = len(changed) < len(new), changed
+        self._rounds += filled
         for holder, key in new:
             if key is WHOLE or not isinstance(holder, Entries):
                 raise ValueError(self._told(holder))
@@ -161,15 +175,18 @@ class Watch:
             self.places += new
             if self._is_outermost:
                 note_changes(new)
+        if new or filled:
             raise Found
 
     def unchanged(self, where: str, values: Sequence[Any]) -> None:
         """Raise if a test changes anything; ``values`` are those of the places before it."""
+        known = len(self.places)
         try:
             self.find()
-            changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
         except Found:
-            changed = [self.places[-1].name]
+            changed = [place.name for place in self.places[known:]]
+        else:
+            changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
         if changed:
             raise ValueError(
                 f"{user_line()}: the test of a traced {where} changes {changed[0]}; Python "
@@ -190,12 +207,41 @@ class Watch:
             value = now.get(key)
             if holder.before.get(key) is not None:
                 return False
-        made = flatten(value)
-        if not made or not all(isinstance(x, (Variable, Module, Function)) for x in made):
-            return False
-        if any(id(x) in self.seen for x in made):
+        if not self._are_new(value, (Variable, Module, Function)):
             return False
         holder.before = now if key is WHOLE else {**holder.before, key: value}
+        return True
+
+    def _are_new(self, value: Any, kinds: Any) -> bool:
+        made = flatten(value)
+        new = all(isinstance(x, kinds) and id(x) not in self.seen for x in made)
+        return bool(made) and new
+
+    def _fills_cache(self, place: _Place) -> bool:
+        """Return whether a block keeps an array for later, as far as one trace of it can tell.
+
+        The block is traced again. A cache stays as it is then; all else is assigned again, and so
+        is a change.
+        """
+        holder, key = place
+        if key is WHOLE:
+            return False
+        if (id(holder), key) in self._filled:  # it is assigned again
+            start = self._filled[id(holder), key][1]
+            holder.before = {**holder.before, key: start}
+            if isinstance(start, _Absent):
+                del holder.before[key]
+            self._rounds = _MOST_ROUNDS
+        if holder.before.get(key) is not None or self._rounds >= _MOST_ROUNDS:
+            return False
+        value = holder.read().get(key)
+        declared = isinstance(vars(type(holder.of)).get(key), cached_property)
+        if any(map(is_traced, flatten(value))):
+            return False
+        if not declared and not self._are_new(value, (np.ndarray, Tensor)):
+            return False
+        self._filled[id(holder), key] = place, place.start
+        holder.before = {**holder.before, key: value}
         return True
 
     def _told(self, holder: State) -> str:

@@ -188,3 +188,114 @@ def test_a_trace_that_fails_leaves_objects_as_they_were() -> None:
     with pytest.raises(ValueError, match="the list 'rows' is changed"):
         f(gt.constant(1.0))
     assert (box.total, box.n, rows) == (0.0, 0, [1.0])
+
+
+CACHES: list[Callable[[], Callable[[Any], Any]]] = []
+
+
+def cache(f: Callable[[], Any]) -> Callable[[], Any]:
+    CACHES.append(f)
+    return f
+
+
+class Tables:
+    kept = None
+
+    def __init__(self):
+        self.of_size = {}
+
+    @functools.cached_property
+    def declared(self):
+        return np.arange(3.0)
+
+    def array(self):
+        if self.kept is None:
+            self.kept = np.arange(3.0)
+        return self.kept
+
+    def tensor(self):
+        if self.kept is None or self.kept.shape[0] < 3:
+            self.kept = gt.constant(np.arange(3.0))
+        return self.kept
+
+    def sized(self, n):
+        if n not in self.of_size:
+            self.of_size[n] = np.arange(float(n))
+        return self.of_size[n]
+
+
+@cache
+def cached_properties():
+    tables = Tables()
+    return lambda x: x + tables.declared if x[0] > 0 else x
+
+
+@cache
+def arrays_made_once():
+    tables = Tables()
+
+    def f(x):
+        for e in x:
+            if e > 0:
+                x = x + tables.array()
+        return x
+
+    return f
+
+
+@cache
+def tensors_made_once():
+    tables = Tables()
+
+    def f(x):
+        while x[0] < 5.0:
+            x = x + 1.0 + tables.tensor()
+        return x
+
+    return f
+
+
+@cache
+def arrays_by_key():
+    tables = Tables()
+
+    def f(x):
+        if x[0] > 0 and x[1] > tables.sized(2)[0]:
+            x = x + tables.sized(3)
+        return x
+
+    return f
+
+
+@cache
+def arrays_of_tests():
+    tables = Tables()
+
+    def f(x):
+        while x[0] < tables.array()[2]:
+            x = x + 1.0
+        return x
+
+    return f
+
+
+@pytest.mark.parametrize("make", CACHES, ids=lambda f: f.__name__)
+def test_traced_statements_may_fill_caches(make: Any) -> None:
+    traced, right = gt.function(make(), autograph=True), make()
+    for point in ([1.0, 2.0, 3.0], [-1.0, 2.0, 3.0]):
+        x = gt.constant(point, dtype="float64")
+        np.testing.assert_allclose(traced(x), right(x))
+
+
+def test_arrays_that_a_branch_assigns_are_no_caches() -> None:
+    tables = Tables()
+
+    @gt.function(autograph=True)
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            tables.kept = np.arange(3.0)
+        return x
+
+    with pytest.raises(ValueError, match=r"tables\.kept. is .* and None otherwise"):
+        f(gt.ones(3))
+    assert tables.kept is None
