@@ -274,7 +274,8 @@ def give_back(places: Sequence[_Place], roots: Sequence[Any], always: bool) -> N
         now, before = place.get(), place.start
         if id(place.holder.of) not in outlives or not is_traced(now) or is_traced(before):
             continue
-        if always or (is_weak(now) and is_number(before)):
+        counts = type(before) in (bool, int) and now.dtype.kind in "bi"  # in a batch, say
+        if always or counts or (is_weak(now) and is_number(before)):
             place.set(before)
             if not always:
                 warn_user(

@@ -159,6 +159,20 @@ def test_results_have_what_objects_had_at_the_end() -> None:
     assert kept == {"n": 0}
 
 
+@pytest.mark.parametrize("of", [gt.grad, gt.vmap, gt.jacobian], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore:autograph. a traced statement changes")
+def test_objects_can_be_used_after_transforms(of: Any) -> None:
+    box = Box()
+
+    def f(x: Any) -> Any:
+        if gt.sum(x) > 0:
+            box.n += 1
+        return gt.sum(x) * 2.0
+
+    of(gt.function(f, autograph=True))(gt.ones((2, 2)))
+    assert box.n == 0
+
+
 def test_traced_tensors_in_objects_still_raise_when_used() -> None:
     box = Box()
 
