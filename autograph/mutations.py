@@ -251,7 +251,8 @@ class Watch:
         return (
             f"{user_line()}: {kind}{name} is changed inside a traced "
             f"'{self.what}', which Python runs only once, while tracing, and not in each step; "
-            "collect values with gradtape.scan or map, or write into a tensor with .at"
+            "collect values with gradtape.scan or map, or write into a tensor with .at; a function "
+            "with @gradtape.autograph.do_not_convert may change it once"
         )
 
 
