@@ -168,11 +168,13 @@ class Watch:
 
     def unchanged(self, where: str, values: Sequence[Any]) -> None:
         """Raise if a test changes anything; ``values`` are those of the places before it."""
+        known = len(self.places)
         try:
             self.find()
-            changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
         except Found:
-            changed = [self.places[-1].name]
+            changed = [place.name for place in self.places[known:]]
+        else:
+            changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
         if changed:
             raise ValueError(
                 f"{user_line()}: the test of a traced {where} changes {changed[0]}; Python "
@@ -207,7 +209,10 @@ class Watch:
         kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
         name = holder.name.partition("[{")[0] if isinstance(holder, Entries) else holder.name
         name = name if holder.of is None else repr(name)
-        advice = "collect values with gradtape.scan or map, or write into a tensor with .at"
+        advice = (
+            "collect values with gradtape.scan or map, or write into a tensor with .at; a function "
+            "with @gradtape.autograph.do_not_convert may change it once"
+        )
         if holder.of is None or isinstance(holder.of, RANDOM):
             advice = "draw with gradtape.random"
         elif hasattr(holder.of, "__next__"):
@@ -237,7 +242,8 @@ def give_back(places: Sequence[_Place], roots: Sequence[Any], always: bool) -> N
         now, before = place.get(), place.start
         if id(place.holder.of) not in outlives or not is_traced(now) or is_traced(before):
             continue
-        if always or (is_weak(now) and is_number(before)):
+        counts = type(before) in (bool, int) and now.dtype.kind in "bi"  # in a batch, say
+        if always or counts or (is_weak(now) and is_number(before)):
             place.set(before)
             if not always:
                 warn_user(

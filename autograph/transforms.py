@@ -89,7 +89,7 @@ def _converted(node: Any, context: Any) -> Any:
 class _ControlFlow(control_flow.ControlFlowTransformer):  # type: ignore[misc]
     """Turns ``if``, ``while`` and ``for`` into calls.
 
-    Attributes and items are not variables of a statement: it finds out which of them it changes.
+    A statement finds out itself which attributes and items it changes.
     """
 
     def _get_block_composite_vars(self, modified: Any, live_in: Any) -> frozenset[Any]:

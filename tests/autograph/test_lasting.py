@@ -159,6 +159,20 @@ def test_results_have_what_objects_had_at_the_end() -> None:
     assert kept == {"n": 0}
 
 
+@pytest.mark.parametrize("of", [gt.grad, gt.vmap, gt.jacobian], ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("ignore:autograph. a traced statement changes")
+def test_objects_can_be_used_after_transforms(of: Any) -> None:
+    box = Box()
+
+    def f(x: Any) -> Any:
+        if gt.sum(x) > 0:
+            box.n += 1
+        return gt.sum(x) * 2.0
+
+    of(gt.function(f, autograph=True))(gt.ones((2, 2)))
+    assert box.n == 0
+
+
 def test_traced_tensors_in_objects_still_raise_when_used() -> None:
     box = Box()
 
@@ -188,3 +202,68 @@ def test_a_trace_that_fails_leaves_objects_as_they_were() -> None:
     with pytest.raises(ValueError, match="the list 'rows' is changed"):
         f(gt.constant(1.0))
     assert (box.total, box.n, rows) == (0.0, 0, [1.0])
+
+
+CACHES: list[Callable[[], Callable[[Any], Any]]] = []
+
+
+def cache(f: Callable[[], Any]) -> Callable[[], Any]:
+    CACHES.append(f)
+    return f
+
+
+class Tables:
+    kept = None
+
+    def __init__(self):
+        self.of_size = {}
+
+    @functools.cached_property
+    def declared(self):
+        return np.arange(3.0)
+
+    def array(self):
+        if self.kept is None:
+            self.kept = np.arange(3.0)
+        return self.kept
+
+    def tensor(self):
+        if self.kept is None or self.kept.shape[0] < 3:
+            self.kept = gt.constant(np.arange(3.0))
+        return self.kept
+
+    def sized(self, n):
+        if n not in self.of_size:
+            self.of_size[n] = np.arange(float(n))
+        return self.of_size[n]
+
+
+@cache
+def cached_properties():
+    tables = Tables()
+    return lambda x: x + tables.declared if x[0] > 0 else x
+
+
+@pytest.mark.parametrize("make", CACHES, ids=lambda f: f.__name__)
+def test_traced_statements_may_fill_caches(make: Any) -> None:
+    traced, right = gt.function(make(), autograph=True), make()
+    for point in ([1.0, 2.0, 3.0], [-1.0, 2.0, 3.0]):
+        x = gt.constant(point, dtype="float64")
+        np.testing.assert_allclose(traced(x), right(x))
+
+
+@pytest.mark.parametrize("fill", [Tables.array, Tables.tensor, lambda t: t.sized(3)])
+def test_other_caches_are_refused_with_a_way_out(fill: Any) -> None:
+    """A trace cannot tell a cache from a value that one branch assigns, and that is read later."""
+    tables = Tables()
+
+    def f(x: Any) -> Any:
+        if x[0] > 0:
+            x = x + gt.cast(fill(tables), x.dtype)
+        return x
+
+    with pytest.raises(ValueError, match="do_not_convert, if it fills a cache"):
+        gt.function(f, autograph=True)(gt.ones(3))
+    assert (tables.kept, tables.of_size) == (None, {})
+    fill = gt.autograph.do_not_convert(fill)
+    np.testing.assert_allclose(gt.function(f, autograph=True)(gt.ones(3)), [1.0, 2.0, 3.0])

@@ -721,6 +721,7 @@ def outcome(value: Any) -> list[Any]:
     return [np.asarray(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
 
 
+@pytest.mark.filterwarnings("ignore:autograph. a traced statement changes")
 @pytest.mark.parametrize("f", RIGHT, ids=lambda f: f.__name__)
 def test_state_is_what_python_has(f: Callable[[Any], Any]) -> None:
     traced = gt.function(f, autograph=True)
