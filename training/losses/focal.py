@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import operator
+from functools import reduce
 from typing import Any
 
 from ...core.extend import Tensor, ops, public
@@ -85,7 +87,7 @@ def _is_whole(gamma: Any) -> bool:
 
 
 def _product(x: Tensor, gamma: float) -> Any:
-    return math.prod([x] * (int(gamma) - 1), start=x)
+    return reduce(operator.mul, [x] * int(gamma))
 
 
 def _log_missed(labels: Tensor, logits: Tensor) -> Tensor:
