@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("malt", reason='AutoGraph needs pip install "gradtape[autograph]"')
 
 from gradtape.testing.fuzz.autograph import BAD, Line, Program, compared, reduced, written
+from gradtape.testing.fuzz.autograph.prelude import PRELUDE
+from gradtape.testing.fuzz.autograph.states import STATES
 from gradtape.testing.fuzz.commands import main
 
 
@@ -58,3 +62,16 @@ def test_what_is_wrong_is_found_and_reduced(name: str) -> None:
 def test_the_command_prints_how_many_came_out(capsys: pytest.CaptureFixture[str]) -> None:
     main(["autograph", "--examples", "2", "--seed", "3", "--keep-going", "--shrink", "0"])
     assert "autograph: 2 in" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("change", STATES["numpy"].changes)
+def test_no_program_frees_memory_that_is_in_use(change: str) -> None:
+    """NumPy would write through the view afterwards, and some later line would crash."""
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(PRELUDE, scope)
+    exec("\n".join(STATES["numpy"].made), scope)
+    size = scope["w"].nbytes
+    assert scope["u"].base is scope["w"]
+    for line in change.format(v="1.5", i=1).split("\n"):
+        exec(line, scope)
+        assert scope["u"].base.nbytes == size

@@ -63,7 +63,7 @@ class Halved(gt.layers.Layer):
 
 
 class Everything(gt.Module):
-    """One of each thing that a file of version 2.2 can hold."""
+    """One of each thing that a file of version 2.3 can hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,6 +109,12 @@ class Everything(gt.Module):
         self.optimizer = gt.training.Adam(0.01, clipnorm=1.0)
         x = np.linspace(-1, 1, 15, dtype="float32").reshape(5, 3)
         train(self.net, self.optimizer, x)
+        self.net.layers[0].trainable = True  # joins late: its steps are counted apart
+        train(self.net, self.optimizer, x)
+        self.net.layers[0].trainable = False
+        self.metrics = [gt.training.metrics.R2Score(), gt.training.metrics.AUC()]
+        self.metrics[0]([1001.0, 1002.0, 1004.0], [1001.5, 1002.0, 1003.5])
+        self.metrics[1]([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9])
         self(x)
         self.noise(x)
 
