@@ -124,6 +124,30 @@ class Functions:
         found = self.where(exact == 0, self.copysign(self.zeros_like(x), x / y), found)
         return self.where(y == 0, x / y, found)
 
+    def pow(self, x: Any, y: Any) -> Array:
+        """Return a power; that of integers by products, as runtimes compute it in ``float64``."""
+        x, y = self._alike(x, y)
+        if x.dtype.kind not in "iu":
+            return Array(self, ndx.pow(x.inner, y.inner))
+        # in 64 bits: products wrap around alike in fewer ones
+        base, exponent = (self.astype(v, np.int64) for v in self.broadcast_arrays(x, y))
+
+        def step(_: Any, on: Any, found: Any, base: Any, left: Any) -> list[Any]:
+            two = onnx.const(np.int64(2))
+            odd = onnx.equal(onnx.mod(left, two), onnx.const(np.int64(1)))
+            more = onnx.where(odd, onnx.mul(found, base), found)
+            return [on, more, onnx.mul(base, base), onnx.div(left, two)]
+
+        try:
+            bits = int(y.inner.unwrap_numpy().max(initial=0)).bit_length()
+        except ValueError:  # the exponent is not a constant
+            bits = 63
+        start = [self.ones_like(base).var, base.var, exponent.var]
+        found = onnx.loop(
+            onnx.const(np.full(1, bits)), onnx.const(np.full(1, True)), start, body=step
+        )[0]
+        return self.astype(self.of(found), x.dtype)
+
     def logaddexp(self, x: Any, y: Any) -> Array:
         dtype = np.result_type(self.result_type(x, y), np.float16)
         x, y = (self.asarray(v, dtype=dtype) for v in (x, y))
