@@ -48,7 +48,7 @@ def raising_while(what: str) -> Iterator[None]:
     """Note errors that are raised while ``what`` is traced."""
     try:
         yield
-    except Retrace:
+    except (Retrace, RecursionError):  # a trace without an end has an error of its own
         raise
     except Exception as error:
         _note(error, what)

@@ -50,6 +50,8 @@ def checked_trace(name: str, first: bool) -> Iterator[None]:
         yield
     except RecursionError as error:
         names = _calls(error.__traceback__)
+        if not names:  # Python's own functions, whatever is traced
+            raise
         raise TraceError(
             f"function {name!r}: the trace does not end: "
             f"{_who_calls_whom(names)}, deeper than Python allows. If "
