@@ -37,7 +37,9 @@ class _Padded(Step):
             shapes = _for_each(self.shapes, part[0], count)
             values = _for_each(self.values, part[0], count)
             padded = [_filled(*given) for given in zip(columns, shapes, values, strict=True)]
-            yield pack_like(part[0], padded)
+            batch = pack_like(part[0], padded)
+            del part, columns, padded  # which would take memory while the next ones are read
+            yield batch
 
 
 def _for_each(given: Any, element: Any, count: int) -> list[Any]:

@@ -187,7 +187,16 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         if isinstance(self.model, Module):
             return copy.deepcopy(self.model)
         if self.model is not None:
-            return self.model(outputs)
+            verb, found = "is", self.model
+            if callable(found):
+                verb, found = "returned", found(outputs)
+            if not isinstance(found, Module):
+                raise TypeError(
+                    f"{type(self).__name__}: model is a model, or a function of the number of "
+                    f"outputs that returns one, but this {verb} "
+                    f"{found!r:.80}"
+                )
+            return found
         hidden = [Dense(int(n), activation="relu") for n in units]
         return Sequential([*hidden, Dense(outputs)])
 
