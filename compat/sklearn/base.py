@@ -187,14 +187,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         if isinstance(self.model, Module):
             return copy.deepcopy(self.model)
         if self.model is not None:
-            verb, found = "is", self.model
-            if callable(found):
-                verb, found = "returned", found(outputs)
+            found: Any = self.model(outputs) if callable(self.model) else self.model
             if not isinstance(found, Module):
                 raise TypeError(
                     f"{type(self).__name__}: model is a model, or a function of the number of "
-                    f"outputs that returns one, but this {verb} "
-                    f"{found!r:.80}"
+                    f"outputs that returns one, but got {found!r:.80}"
                 )
             return found
         hidden = [Dense(int(n), activation="relu") for n in units]

@@ -421,6 +421,6 @@ def test_hidden_values_of_masked_arrays_are_no_data(kind: str, place: int) -> No
 
 
 @pytest.mark.parametrize("model", [[8, 8], "dense", lambda n: None, lambda n: gt.layers.Dense])
-def test_what_is_no_model_is_refused(model: Any) -> None:
+def test_something_that_is_not_a_model_is_refused(model: Any) -> None:
     with pytest.raises(TypeError, match="model is a model, or a function of the number of outputs"):
         gt.sklearn.Regressor(model, epochs=1).fit(np.eye(4), np.ones(4))
