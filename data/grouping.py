@@ -47,7 +47,7 @@ def _for_each(what: str, given: Any, element: Any) -> list[Any]:
         return [given] * len(flatten(element))
     keys = list(element) if isinstance(element, dict) else list(range(len(element)))
     if isinstance(given, dict) != isinstance(element, dict) or (
-        given.keys() != element.keys() if isinstance(given, dict) else len(given) != len(element)
+        set(given) != set(element) if isinstance(given, dict) else len(given) != len(element)
     ):
         raise ValueError(
             f"padded_batch: {what}={given!r:.80} does not have the structure of the elements, "
