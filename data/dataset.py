@@ -454,7 +454,7 @@ def _shown(element: Any) -> Any:
     if type(element) is np.ndarray:
         if element.dtype.hasobject and element.ndim == 0:
             raise TypeError(
-                f"Dataset: an element, or a part of one, is {element.item()!r:.80}, which is no "
+                f"Dataset: an element, or a part of one, is {element.item()!r:.80}, which is not a "
                 "number: leave it out, or convert it, with map(); as_numpy_iterator() and "
                 "to_list() return elements of any kind"
             )

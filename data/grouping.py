@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..core.extend import pack_like
+from ..core.extend import flatten, outline, pack_like
 from .arrays import arrays_of, columns_of, of_one_dtype, owned
 from .sources import Held, Source, Step
 from .steps import true_of
@@ -33,20 +33,29 @@ class _Padded(Step):
             if len(part) < self.size and self.drop:
                 return
             columns = columns_of("padded_batch", part)
-            count = len(columns)
-            shapes = _for_each(self.shapes, part[0], count)
-            values = _for_each(self.values, part[0], count)
+            shapes = _for_each("padded_shapes", self.shapes, part[0])
+            values = _for_each("padding_values", self.values, part[0])
             padded = [_filled(*given) for given in zip(columns, shapes, values, strict=True)]
-            yield pack_like(part[0], padded)
+            batch = pack_like(part[0], padded)
+            del part, columns, padded  # which would take memory while the next ones are read
+            yield batch
 
 
-def _for_each(given: Any, element: Any, count: int) -> list[Any]:
+def _for_each(what: str, given: Any, element: Any) -> list[Any]:
     """Return a setting for each array of an element, given once or in the element's structure."""
-    if given is None or not isinstance(element, (tuple, dict)):
-        return [given] * count
-    if isinstance(given, dict):
-        return [given[key] for key in sorted(given)]
-    return list(given) if isinstance(given, (tuple, list)) else [given] * count
+    if not isinstance(element, (tuple, dict)) or not isinstance(given, (tuple, list, dict)):
+        return [given] * len(flatten(element))
+    keys = list(element) if isinstance(element, dict) else list(range(len(element)))
+    if isinstance(given, dict) != isinstance(element, dict) or (
+        set(given) != set(element) if isinstance(given, dict) else len(given) != len(element)
+    ):
+        raise ValueError(
+            f"padded_batch: {what}={given!r:.80} does not have the structure of the elements, "
+            f"which is {outline(element)}, where * is an array"
+        )
+    found = {key: _for_each(what, given[key], element[key]) for key in keys}
+    order = flatten({key: i for i, key in enumerate(keys)})  # as flatten() sorts the arrays
+    return [setting for i in order for setting in found[keys[i]]]
 
 
 def _filled(arrays: Any, shape: Any, value: Any) -> Any:
@@ -63,8 +72,10 @@ def _filled(arrays: Any, shape: Any, value: Any) -> Any:
                 f"the padded shape {tuple(shape)}; use None for an axis's largest size in the batch"
             )
         largest = wanted
-    fill = np.asarray(0 if value is None else value)
     dtype = arrays[0].dtype.newbyteorder("=")
+    fill = np.zeros((), dtype) if value is None else np.asarray(value)
+    if fill.dtype.kind == dtype.kind and dtype.kind in "US":
+        dtype = np.result_type(dtype, fill.dtype)
     if value is not None and not _fits(fill, dtype):
         raise ValueError(
             f"padded_batch: the padding value {value!r} does not fit into {dtype}; give another, "
@@ -146,9 +157,15 @@ class _Scan(Step):
         """Yield the function's outputs."""
         state = self.first
         for element in self.source.elements(True):  # the state may hold it
-            state, output = self.fn(state, element)
+            found = self.fn(state, element)
+            if not isinstance(found, (tuple, list)) or len(found) != 2:
+                raise TypeError(
+                    f"scan: the function returned {found!r:.80}; return the next state and an "
+                    "output, in a tuple"
+                )
+            state, output = found
             box = [output]
-            del output
+            del found, output
             yield owned(box) if keep else arrays_of(box[0])
 
 

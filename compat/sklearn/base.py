@@ -187,7 +187,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         if isinstance(self.model, Module):
             return copy.deepcopy(self.model)
         if self.model is not None:
-            return self.model(outputs)
+            found: Any = self.model(outputs) if callable(self.model) else self.model
+            if not isinstance(found, Module):
+                raise TypeError(
+                    f"{type(self).__name__}: model is a model, or a function of the number of "
+                    f"outputs that returns one, but got {found!r:.80}"
+                )
+            return found
         hidden = [Dense(int(n), activation="relu") for n in units]
         return Sequential([*hidden, Dense(outputs)])
 

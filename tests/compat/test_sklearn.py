@@ -418,3 +418,9 @@ def test_hidden_values_of_masked_arrays_are_no_data(kind: str, place: int) -> No
         estimator.fit(*data)
     with pytest.raises(TypeError, match="masked array, whose hidden values would become data"):
         estimator.predict(np.ma.masked_equal(np.eye(4), 1))
+
+
+@pytest.mark.parametrize("model", [[8, 8], "dense", lambda n: None, lambda n: gt.layers.Dense])
+def test_something_that_is_not_a_model_is_refused(model: Any) -> None:
+    with pytest.raises(TypeError, match="model is a model, or a function of the number of outputs"):
+        gt.sklearn.Regressor(model, epochs=1).fit(np.eye(4), np.ones(4))

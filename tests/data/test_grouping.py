@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.extend import flatten
 
 Dataset = gt.data.Dataset
 
@@ -65,3 +68,52 @@ def test_a_pipeline_of_a_subclass_is_of_the_subclass() -> None:
 
     assert type(Own.range(3).map(lambda x: x).batch(2).shuffle(2)) is Own
     assert type(Own.zip(Own.range(2), Own.range(2))) is Own
+
+
+PAIR = (np.ones(1), np.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("element", "shapes", "found"),
+    [
+        (PAIR, ([3], [4]), [(1, 3), (1, 4)]),
+        ({"a": PAIR}, {"a": ([3], None)}, [(1, 3), (1, 2)]),
+        ({"b": np.ones(1), "a": PAIR}, {"a": ([3], [4]), "b": [5]}, [(1, 3), (1, 4), (1, 5)]),
+        (PAIR, None, [(1, 1), (1, 2)]),
+    ],
+)
+def test_padded_shapes_have_the_structure_of_elements(
+    element: Any, shapes: Any, found: Any
+) -> None:
+    (batch,) = Dataset([element]).padded_batch(1, shapes).as_numpy_iterator()
+    assert [x.shape for x in flatten(batch)] == found
+
+
+@pytest.mark.parametrize(
+    ("element", "given"),
+    [
+        (PAIR, (3,)),
+        (PAIR, [3]),
+        (PAIR, {"a": [3]}),
+        ({"a": PAIR, "b": np.ones(1)}, {"a": [3]}),
+        ({"a": PAIR}, [3]),
+        ({"a": PAIR}, {"a": ([3],)}),
+    ],
+)
+@pytest.mark.parametrize("what", ["padded_shapes", "padding_values"])
+def test_settings_of_another_structure_are_refused(element: Any, given: Any, what: str) -> None:
+    with pytest.raises(ValueError, match=rf"{what}=.* does not have the structure of the elements"):
+        Dataset([element]).padded_batch(1, **{what: given}).to_list()
+
+
+@pytest.mark.parametrize(("value", "padding"), [(None, ""), ("", ""), ("<none>", "<none>")])
+def test_missing_words_are_empty_or_what_was_given(value: Any, padding: str) -> None:
+    words = [np.array(["a", "bcd"]), np.array(["x"])]
+    (batch,) = Dataset(words).padded_batch(2, padding_values=value).as_numpy_iterator()
+    assert batch.tolist() == [["a", "bcd"], ["x", padding]]
+
+
+@pytest.mark.parametrize("output", [0, (1, 2, 3), None])
+def test_scan_says_what_its_function_must_return(output: Any) -> None:
+    with pytest.raises(TypeError, match=r"scan: .* return the next state and"):
+        Dataset.range(3).scan(0, lambda state, x: output).to_list()

@@ -290,5 +290,5 @@ def test_empty_sequences_have_the_dtype_of_the_others(sequences: Any) -> None:
 def test_an_element_that_is_none_is_named(element: Any) -> None:
     data = of([element])
     assert len(data.to_list()) == 1
-    with pytest.raises(TypeError, match="a part of one, is None, which is no number"):
+    with pytest.raises(TypeError, match="a part of one, is None, which is not a number"):
         list(data)
