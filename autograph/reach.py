@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import xxhash
 
-from ..core.extend import Function, Module, Operators
+from ..core.extend import Function, Module, Operators, numpy_random_state
 from .calls import is_installed, is_users
 from .holders import Entries, State
 
@@ -76,7 +76,7 @@ class _Walk:
         self.seen: dict[int, Any] = {}
         self.found: list[State] = [
             State("the state of Python's 'random'", None, random.getstate),
-            State("the state of 'numpy.random'", None, _numpy_state),
+            State("the state of 'numpy.random'", None, numpy_random_state),
         ]
         self._next: deque[tuple[Any, str]] = deque()
         self._visits: dict[type, Any] = {}
@@ -371,11 +371,6 @@ def _rewrite(x: np.ndarray[Any, Any], copy: np.ndarray[Any, Any] | None, state: 
 def _refill(x: Any, held: Any) -> None:
     x.clear()
     (x.update if isinstance(x, set) else x.extend)(held)
-
-
-def _numpy_state() -> Any:
-    state: Any = np.random.get_state(legacy=True)  # noqa: NPY002
-    return state[1].tobytes(), *state[2:]
 
 
 def _random_state(x: Any) -> Any:

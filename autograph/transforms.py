@@ -154,7 +154,7 @@ class _ControlFlow(control_flow.ControlFlowTransformer):  # type: ignore[misc]
         return options
 
 
-class _Graphs(cfg.AstToCfg):
+class _Graphs(cfg.AstToCfg):  # type: ignore[misc]
     """Knows what follows a ``with`` statement."""
 
     def visit_With(self, node: Any) -> None:
@@ -163,7 +163,7 @@ class _Graphs(cfg.AstToCfg):
         self.builder.end_statement(node)
 
 
-class _Liveness(liveness.TreeAnnotator):
+class _Liveness(liveness.TreeAnnotator):  # type: ignore[misc]
     def visit_With(self, node: Any) -> Any:
         return self._block_statement_live_out(super().visit_With(node))
 

@@ -101,6 +101,7 @@ from .functions.fitting import are_several, as_inputs, held_to
 from .functions.function import STORE, Function, function
 from .functions.halves import halved
 from .functions.program import Program, batched_graph
+from .functions.tracing import numpy_random_state
 from .graphs.constants import local_constants
 from .graphs.executors import compiled, telling
 from .graphs.folding import folded
@@ -411,6 +412,7 @@ __all__ = [
     "not_known",
     "note_answer",
     "numpy_dtype",
+    "numpy_random_state",
     "ops",
     "outline",
     "own_array",

@@ -16,27 +16,30 @@ import numpy as np
 from ..base.unknown import warn_user
 from ..errors import TraceError
 
-__all__ = ["checked_trace"]
+__all__ = ["checked_trace", "numpy_random_state"]
 
 
 #: The size in bytes of the state of NumPy's default generator: 624 words and a position.
 _MT19937 = 625 * 4
 
 
-def _numpy_state() -> Any:
+def numpy_random_state() -> Any:
     """Return the state of NumPy's global generator.
 
     NumPy's own function builds an array of it, which takes as long as a small trace. What this one
     leaves out is the second of a pair of normal numbers, which NumPy keeps for the next draw.
     """
-    generator: Any = np.random.get_bit_generator()
+    generator: Any = vars(np.random)["get_bit_generator"]()  # unknown to NumPy's stubs
     if type(generator) is np.random.MT19937:
         return string_at(generator.ctypes.state_address, _MT19937)
     return generator.state
 
 
 #: Sources of random numbers that a trace takes as constants, and functions that return their state.
-_SOURCES: dict[str, Callable[[], Any]] = {"np.random": _numpy_state, "random": random.getstate}
+_SOURCES: dict[str, Callable[[], Any]] = {
+    "np.random": numpy_random_state,
+    "random": random.getstate,
+}
 
 
 @contextmanager
