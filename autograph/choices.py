@@ -18,8 +18,8 @@ from ..core.extend import (
     user_line,
 )
 from .merging import merged
-from .mutations import Found, Watch
 from .raising import raising_while
+from .state.mutations import Found, Watch
 from .values import (
     Undefined,
     is_traced,

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from ..core.errors import BackendUnavailable, TraceError
 from ..core.extend import Function, converting, flatten, late, pack_like
 from .calls import KEPT, ask_for, converted
-from .mutations import give_back, unwatched
 from .raising import deferring
 from .sources import NoSource, source_of
+from .state.mutations import give_back, unwatched
 
 __all__ = ["do_not_convert", "running", "set_loop_options", "to_code", "to_graph"]
 

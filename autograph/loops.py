@@ -21,9 +21,9 @@ from ..plugins.ops.control.while_loop import while_loop
 from .choices import choose
 from .iterables import Rows, rows_of
 from .merging import Again
-from .mutations import Found, Watch, check_consumed, keep_apart
 from .overflow import check_integers
 from .raising import raising_while
+from .state.mutations import Found, Watch, check_consumed, keep_apart
 from .values import (
     Form,
     Held,

@@ -7,8 +7,8 @@ from typing import Any
 
 from ..core.extend import Tensor, as_tensor, flatten, pack_like, user_line
 from ..plugins.ops.control.cond import cond
-from .mutations import keep_apart, was_there
 from .raising import Retrace
+from .state.mutations import keep_apart, was_there
 from .values import (
     Form,
     Held,

@@ -95,6 +95,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         data = [x, y] if weight is None else [x, y, _check_sample_weight(weight, x, dtype=x.dtype)]
         settings = self._settings()
         if again:
+            # pickles of earlier versions do not say what they were trained with
+            self._trained_with = vars(self).get("_trained_with", settings)
             self._check_same_model(settings)
         if not again or not _same(self.random_state, self._trained_with["random_state"]):
             self._random = check_random_state(self.random_state)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..core.extend import (
+from ...core.extend import (
     Function,
     Module,
     Operators,
@@ -18,10 +18,10 @@ from ..core.extend import (
     user_line,
     warn_user,
 )
+from ..raising import Retrace, at_the_end, note_changes
+from ..values import Undefined, is_number, is_traced, is_weak
 from .holders import WHOLE, Entries, State, is_same
-from .raising import Retrace, at_the_end, note_changes
 from .reach import RANDOM, holders_of, reached
-from .values import Undefined, is_number, is_traced, is_weak
 
 __all__ = ["Found", "Watch", "check_consumed", "give_back", "keep_apart", "unwatched", "was_there"]
 

@@ -1,0 +1,1 @@
+"""Which Python objects traced blocks reach, and what they change in them."""
