@@ -220,7 +220,7 @@ def test_additions_to_one_place_add_up_in_every_dtype(place: Place, dtype: str) 
     found = gt.nn.segment_sum(
         gt.constant(values).to(place.device), gt.constant(ids).to(place.device), 3
     )
-    assert found.dtype == dtype
+    assert found.dtype == want.dtype
     np.testing.assert_array_equal(found.numpy(), want)
 
 
