@@ -190,7 +190,8 @@ def _check_optimizer(
         check_steps(to_numpy(counter.array), where)
     if "trained" in record:
         try:
-            optimizer.claim(_chosen(take(record, "trained", list, where), variables, where))
+            chosen = _chosen(take(record, "trained", list, where), variables, where)
+            optimizer.claim(chosen, beside=variables)
         except ValueError as error:
             raise DamagedFile(f"{where}: {error}") from None
 

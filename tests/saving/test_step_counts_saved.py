@@ -88,3 +88,25 @@ def test_what_is_restored_goes_on_like_what_was_saved(
         train(model, optimizer, met)
         Checkpoint(model=model, optimizer=optimizer).restore(tmp_path / "now.ckpt")
         assert train(model, optimizer, AFTER) == wanted, met
+
+
+@pytest.mark.parametrize("through", ["file", "pickle"])
+def test_variables_that_were_not_trained_get_no_state_of_others(
+    through: str, tmp_path: Path
+) -> None:
+    model = gt.Module()
+    model.a, model.b = gt.Variable([1.0, 2.0]), gt.Variable([3.0, 5.0])
+    model.optimizer = gt.training.Adam(0.1)
+    gradient = gt.constant([1.0, -2.0])
+    for _ in range(5):
+        model.optimizer.apply_gradients([(gradient, model.a)])
+    if through == "file":
+        gt.save(model, tmp_path / "m.h5")
+        twin = gt.load(tmp_path / "m.h5")
+    else:
+        twin = pickle.loads(pickle.dumps(model))
+    for x in (model, twin):
+        x.optimizer.apply_gradients([(-gradient, x.b)])
+        x.optimizer.apply_gradients([(gradient, x.a)])
+    np.testing.assert_allclose(twin.b, model.b, rtol=1e-6)
+    np.testing.assert_allclose(twin.a, model.a, rtol=1e-6)

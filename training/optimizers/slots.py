@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
@@ -16,6 +16,7 @@ from ...core.extend import (
     backend_of,
     init_scope,
     is_noted,
+    next_id,
     note_answer,
     numpy_dtype,
     to_numpy,
@@ -39,6 +40,8 @@ class Slots(Module):
     #: the same steps. Empty if that is ``iterations``, the number of all steps, for all of them.
     step_counts: Sequence[Variable] = ()
     iterations: Variable
+    #: The ids of variables that were loaded with its state.
+    _gradtape_beside: Container[int] = ()
     _gradtape_read: dict[int, tuple[Any, Any]]
     #: Replaced when variables no longer share a counter: what was traced before is outdated then.
     _gradtape_cohorts: Any = None
@@ -152,8 +155,10 @@ class Slots(Module):
         self._set_counts(counts)
         self._gradtape_cohorts = object()
 
-    def claim(self, variables: Iterable[Variable]) -> None:
+    def claim(self, variables: Iterable[Variable], beside: Iterable[Variable] = ()) -> None:
         """Note the variables that the state from a file belongs to, which are in the same file.
+
+        Others of the file (``beside``) do not get it, even if they train first.
 
         Raises
         ------
@@ -167,6 +172,13 @@ class Slots(Module):
             if type(held) is not list or [getattr(x, "shape", None) for x in held] != shapes:
                 raise ValueError(f"{slot} is not the state of variables of shapes {shapes}")
         self._gradtape_claims = claims
+        self._gradtape_beside = frozenset([variable.id for variable in beside])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        # variables that were unpickled or copied together with those that it trained
+        first = min((variable.id for variable in state.get("_gradtape_claims", ())), default=0)
+        self._gradtape_beside = range(first, next_id() if first else 0)
 
     def adopt(self, variables: Iterable[Variable]) -> None:
         """Assign the state from a file or a pickle to the variables that were saved with it.
@@ -186,6 +198,8 @@ class Slots(Module):
             return
         if set(claims).isdisjoint(fresh):
             owners = self._twins(claims, fresh)
+            if not owners and any(v.id in self._gradtape_beside for v in fresh):
+                owners = {claim: claim for claim in claims}  # these are new to the optimizer
         else:
             owners = {claim: claim for claim in claims}
         if owners:
