@@ -23,6 +23,7 @@ from .iterables import Rows, rows_of
 from .merging import Again
 from .overflow import check_integers
 from .raising import raising_while
+from .state.arrays import mark_shared, shared_arrays
 from .state.mutations import Found, Watch, check_consumed, keep_apart
 from .values import (
     Form,
@@ -58,8 +59,9 @@ _DATA = f"{__name__.partition('.')[0]}.data"
 class _Slot:
     """A variable that a loop carries: its containers and dtypes, and whether it has a value."""
 
-    def __init__(self, name: str, start: Any) -> None:
+    def __init__(self, name: str, start: Any, is_shared: bool = False) -> None:
         self.name = quoted(name)
+        self.is_shared = is_shared
         self.start = held_by(start)
         self.plain = name
         self.form: Form | None = None
@@ -105,7 +107,8 @@ class _Slot:
             if is_number(x):
                 tensor = leaves.pop(0)
                 # a Python number's dtype is known after the first step
-                kept.append(weakly(tensor) if is_weak(x) and i not in self.dtypes else tensor)
+                tensor = weakly(tensor) if is_weak(x) and i not in self.dtypes else tensor
+                kept.append(mark_shared(tensor) if self.is_shared else tensor)
             else:
                 kept.append(x)
         value = pack_like(self.tree, kept)
@@ -207,13 +210,15 @@ class _Loop:
         names: Sequence[str],
         watch: Watch,
         ends: int,
+        shared: frozenset[int],
     ) -> None:
         self.what, self.watch = what, watch
         self._get, self._set, self._count = get_state, set_state, len(names) - ends
         self._ended = [Undefined(name) for name in names[self._count :]]
         names = names[: self._count]
         self.start = living(get_state()[: self._count], names)
-        self.slots = [_Slot(name, x) for name, x in zip(names, self.start, strict=True)]
+        named = enumerate(zip(names, self.start, strict=True))
+        self.slots = [_Slot(name, x, i in shared) for i, (name, x) in named]
         self.sizes: list[int] = []  # the number of tensors of each slot
 
     def get(self) -> tuple[Any, ...]:
@@ -314,8 +319,9 @@ def while_stmt(
         done += 1
     else:
         return
+    shared = shared_arrays(get_state)  # before others refer to them
     watch = Watch("while", (body, test), names, set_state)
-    loop = _Loop("'while'", get_state, set_state, names, watch, options["ends"])
+    loop = _Loop("'while'", get_state, set_state, names, watch, options["ends"], shared)
 
     def attempt() -> Sequence[Tensor]:
         def goes_on(*leaves: Tensor) -> Tensor:
@@ -371,9 +377,10 @@ def for_stmt(
         return
     if most is not None:
         rows = rows.first(most)
+    shared = shared_arrays(get_state)  # before others refer to them
     watch = Watch("for", (body,), names, set_state)
     with watch(), raising_while("a 'for' is traced"):
-        loop = _Loop("'for'", get_state, set_state, names, watch, options["ends"])
+        loop = _Loop("'for'", get_state, set_state, names, watch, options["ends"], shared)
         _staged_for(rows, goes_on, body, loop)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.extend import Tensor, as_tensor, flatten, pack_like, user_line
 from ..plugins.ops.control.cond import cond
 from .raising import Retrace
+from .state.arrays import mark_shared
 from .state.mutations import keep_apart, was_there
 from .values import (
     Form,
@@ -214,6 +217,8 @@ def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor])
             tensor = x
         elif is_exact(x, tensor.dtype) and is_exact(y, tensor.dtype):
             tensor = weakly(tensor)
+        if tensor is not x and any(isinstance(v, np.ndarray) and was_there(v) for v in (x, y)):
+            mark_shared(tensor)
         leaves.append(tensor)
     value = pack_like(first.value, leaves)
     if a.value is b.value and isinstance(a.value, (list, dict)):

@@ -271,6 +271,13 @@ class _Expressions(_Noting):
     It also looks at what becomes a key.
     """
 
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        name = qual_names.resolve(ast.Name(node.target.id, ast.Load()))
+        return [ast.Expr(_call("check_in_place", node, name)), node]
+
     def visit_Set(self, node: ast.Set) -> Any:
         self.generic_visit(node)
         node.elts = [_call("hashed", node, x) for x in node.elts]

@@ -299,6 +299,16 @@ def none_is_none(x):
 
 
 @right
+def arrays_of_one_name_in_a_loop(x):
+    a, view = np.zeros(3), np.ones(3)[:2]
+    for e in x:
+        a += e
+        if e > 0:
+            a = a * 2.0
+    return gt.sum(a), view[0]
+
+
+@right
 def iterators_made_in_the_block(x):
     y = 0.0
     if x[0] > 0:
@@ -485,6 +495,34 @@ def arrays_that_numpy_writes(x):
         if e > 0:
             np.copyto(a, 2.0)
     return a
+
+
+@refused("this would change a NumPy array in place, which a traced statement")
+def arrays_with_a_view_in_a_loop(x):
+    a = np.zeros(3)
+    view = a[:2]
+    for e in x:
+        a += e
+    return view[0]
+
+
+@refused("this would change a NumPy array in place, which a traced statement")
+def arrays_with_two_names_in_a_loop(x):
+    a = b = np.zeros(3)
+    n = 0
+    while n < x[0] + 2.0:
+        n += 1
+        a *= 2.0
+    return b
+
+
+@refused("this would change a NumPy array in place, which a traced statement")
+def arrays_that_a_branch_may_replace(x):
+    a = b = np.zeros(3)
+    if x[0] > 0:
+        a = a * 2.0
+    a += 1.0
+    return b
 
 
 @refused("a list_iterator from outside is read")
