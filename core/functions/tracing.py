@@ -6,7 +6,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import string_at
+from ctypes import c_char
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any
@@ -19,8 +19,8 @@ from ..errors import TraceError
 __all__ = ["checked_trace", "numpy_random_state"]
 
 
-#: The size in bytes of the state of NumPy's default generator: 624 words and a position.
-_MT19937 = 625 * 4
+#: The memory of the state of NumPy's default generator: 624 words and a position.
+_MT19937 = c_char * (625 * 4)
 
 
 def numpy_random_state() -> Any:
@@ -31,7 +31,7 @@ def numpy_random_state() -> Any:
     """
     generator: Any = vars(np.random)["get_bit_generator"]()  # unknown to NumPy's stubs
     if type(generator) is np.random.MT19937:
-        return string_at(generator.ctypes.state_address, _MT19937)
+        return _MT19937.from_address(generator.ctypes.state_address).raw
     return generator.state
 
 
