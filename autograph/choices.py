@@ -27,7 +27,7 @@ from .values import (
     truth,
 )
 
-__all__ = ["and_", "choose", "compare", "if_exp", "if_stmt", "is_", "is_not", "not_", "or_"]
+__all__ = ["and_", "compare", "if_exp", "if_stmt", "is_", "is_not", "not_", "or_"]
 
 
 def if_stmt(
@@ -38,6 +38,7 @@ def if_stmt(
     set_state: Callable[[tuple[Any, ...]], None],
     names: Sequence[str],
     count: int,
+    blocks: Sequence[Callable[..., Any]] | None = None,
 ) -> None:
     """Run one of two blocks.
 
@@ -53,26 +54,14 @@ def if_stmt(
         The variables' names.
     count
         How many of the variables are used afterwards; these come first.
+    blocks
+        The user's functions that the blocks call; the blocks themselves by default.
     """
-    choose(test, body, orelse, (body, orelse), get_state, set_state, names, count)
-
-
-def choose(
-    test: Any,
-    body: Callable[[], None],
-    orelse: Callable[[], None],
-    blocks: Sequence[Callable[..., Any]],
-    get_state: Callable[[], tuple[Any, ...]],
-    set_state: Callable[[tuple[Any, ...]], None],
-    names: Sequence[str],
-    count: int,
-) -> None:
-    """Run one of two blocks, as :func:`if_stmt`; ``blocks`` are the user's functions in them."""
     if not is_traced(test):
         (body if test else orelse)()
         return
     test, start = truth(test, "'if'"), living(get_state(), names)
-    watch = Watch("if", blocks, names, set_state)
+    watch = Watch("if", (body, orelse) if blocks is None else blocks, names, set_state)
 
     def side(block: Callable[[], None], holds: bool) -> Callable[[], Sequence[Any]]:
         def run() -> Sequence[Any]:

@@ -18,7 +18,7 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.scan import scan
 from ..plugins.ops.control.while_loop import while_loop
-from .choices import choose
+from .choices import if_stmt
 from .iterables import Rows, rows_of
 from .merging import Again
 from .overflow import check_integers
@@ -468,13 +468,13 @@ def _python_for(
                 f"it: this takes more than {_MOST_COPIES:,} copies of its body; loop over a tensor "
                 "(gradtape.arange) to trace one step instead"
             )
-        choose(
+        if_stmt(
             truth(more, "'for'"),
             lambda: body(item),  # noqa: B023
             lambda: None,
-            (body,),
             get_state,
             set_state,
             names,
             count,
+            (body,),
         )

@@ -32,6 +32,7 @@ from ..plugins.ops.shapes.creation import zeros
 
 __all__ = [
     "Held",
+    "Mark",
     "Maybe",
     "Undefined",
     "UndefinedReturnValue",
@@ -113,21 +114,33 @@ def is_number(leaf: Any) -> bool:
     return isinstance(leaf, (Tensor, np.ndarray, np.generic, *SCALARS)) or is_open(leaf)
 
 
-_WEAK: WeakValueDictionary[int, Any] = WeakValueDictionary()
+class Mark:
+    """Something that is known of traced tensors, as long as they exist."""
+
+    def __init__(self) -> None:
+        self._symbols: WeakValueDictionary[int, Symbol] = WeakValueDictionary()
+
+    def put_on(self, tensor: Tensor) -> Tensor:
+        """Mark a tensor, if it is traced, and return it."""
+        if type(tensor.array) is Symbol:
+            self._symbols[id(tensor.array)] = tensor.array
+        return tensor
+
+    def __contains__(self, value: Any) -> bool:
+        return isinstance(value, Tensor) and self._symbols.get(id(value.array)) is value.array
+
+
+_WEAK = Mark()
 
 
 def is_weak(leaf: Any) -> bool:
     """Return whether a leaf is a Python number, which takes the dtype of the other operand."""
-    if isinstance(leaf, Tensor):
-        return _WEAK.get(id(leaf.array)) is leaf.array
-    return type(leaf) in SCALARS or is_open(leaf)
+    return type(leaf) in SCALARS or is_open(leaf) or leaf in _WEAK
 
 
 def weakly(tensor: Tensor) -> Tensor:
     """Mark a tensor as a Python number, which takes the dtype of the other operand."""
-    if type(tensor.array) is Symbol:
-        _WEAK[id(tensor.array)] = tensor.array
-    return tensor
+    return _WEAK.put_on(tensor)
 
 
 def is_exact(leaf: Any, dtype: Any) -> bool:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ...core.extend import COUNTS, Symbol, Tensor, user_line
+from ...core.extend import COUNTS, Tensor, user_line
+from ..values import Mark
 
 __all__ = ["check_in_place", "mark_shared", "shared_arrays"]
 
 State = Callable[[], tuple[Any, ...]]
 
-#: The symbols of tensors that stand for arrays which others refer to.
-_SHARED: WeakValueDictionary[int, Symbol] = WeakValueDictionary()
+#: Of tensors that stand for arrays which others refer to.
+_SHARED = Mark()
 
 
 def _references(get_state: State, i: int) -> int:
@@ -53,9 +53,7 @@ def shared_arrays(get_state: State) -> frozenset[int]:
 
 def mark_shared(tensor: Tensor) -> Tensor:
     """Mark a tensor as an array that something else refers to."""
-    if type(tensor.array) is Symbol:
-        _SHARED[id(tensor.array)] = tensor.array
-    return tensor
+    return _SHARED.put_on(tensor)
 
 
 def check_in_place(value: Any) -> None:
@@ -66,7 +64,7 @@ def check_in_place(value: Any) -> None:
     ValueError
         If ``value`` is a marked tensor: the assignment would change the variable alone.
     """
-    if isinstance(value, Tensor) and _SHARED.get(id(value.array)) is value.array:
+    if value in _SHARED:
         raise ValueError(
             f"{user_line()}: this would change a NumPy array in place, which a traced statement "
             "turned into a tensor, while something else refers to the array, such as a view; write "

@@ -196,14 +196,13 @@ class Watch:
                 return False
         made = flatten(value)
         cached = key is not WHOLE and isinstance(getattr(type(holder.of), str(key), None), _CACHE)
-        if cached and any(map(is_traced, made)):
-            return False
-        if not cached and not (made and all(isinstance(x, _MADE) for x in made)):
-            return False
-        if not cached and any(id(x) in self.seen for x in made):
-            return False
-        holder.before = now if key is WHOLE else {**holder.before, key: value}
-        return True
+        if cached:
+            new = not any(map(is_traced, made))
+        else:
+            new = bool(made) and all(isinstance(x, _MADE) and id(x) not in self.seen for x in made)
+        if new:
+            holder.before = now if key is WHOLE else {**holder.before, key: value}
+        return new
 
     def _told(self, holder: State) -> str:
         kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
