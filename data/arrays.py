@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import (
+    COUNTS,
     Tensor,
     Variable,
     as_tensor,
@@ -162,8 +163,8 @@ def _count_of_one_holder() -> int:
     return _count(box[-1])
 
 
-# other implementations of Python may count no references: there, everything is copied
-_ALONE = _count_of_one_holder() if hasattr(sys, "getrefcount") else -1
+# where references are not counted, or by several threads at once, everything is copied
+_ALONE = _count_of_one_holder() if COUNTS else -1
 
 
 def lists_stacked(who: str, value: Any) -> Any:
