@@ -81,7 +81,7 @@ def _outputs(xp: Namespace, graph: Graph, inputs: Sequence[Array]) -> list[Array
 def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
     op = node.op
     assert isinstance(op, Op)
-    if op.name.startswith("random_"):
+    if op.random:
         raise ExportError(
             f"op {op.name!r}: other runtimes draw different random numbers; draw them outside and "
             "pass them as an argument"

@@ -20,9 +20,6 @@ from ..tensors.tensor import Tensor
 
 __all__ = ["Halves", "halved"]
 
-#: Views of a kept value are not kept in addition to it.
-_VIEWS = frozenset("expand_dims moveaxis reshape split squeeze swapaxes transpose".split())
-
 
 class Halves(NamedTuple):
     """The forward and backward graphs of one graph.
@@ -92,7 +89,8 @@ def _halved(graph: Graph, specs: Sequence[TensorSpec]) -> Halves | None:
     used = [x for node in back.nodes for x in node.inputs if type(x) is Symbol]
     kept = dict.fromkeys(x for x in [*used, *back.outputs] if x in known)
     for node in reversed(forward.nodes):
-        views = getattr(node.op, "name", None) in _VIEWS and all(x in kept for x in node.inputs)
+        # a view of a kept value is not kept in addition to it
+        views = getattr(node.op, "view", None) and all(x in kept for x in node.inputs)
         if views and any(y in kept for y in node.outputs):
             back.nodes.insert(0, node)
             for y in node.outputs:

@@ -36,10 +36,6 @@ _ONE_EXAMPLE = (
     "the gradient rule in its file is for one example; inside gradtape.function, take the "
     "gradient inside vmap"
 )
-# ops that sum and spread gradients, besides elementwise ops
-_POINTWISE = frozenset(
-    {"broadcast_like", "cast_like", "ones_like", "unbroadcast_like", "zeros_like"}
-)
 
 
 class StoredRule:
@@ -203,7 +199,7 @@ def _is_pointwise(stored: StoredRule) -> bool:
             op = node.op
             if not isinstance(op, Op) or node.graphs or node.witnesses:
                 return False
-            if op.original.batch != "elementwise" and op.name not in _POINTWISE:
+            if not op.original.pointwise:
                 return False
             if op.stored is not None and op.stored not in seen:
                 seen[op.stored] = None

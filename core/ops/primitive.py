@@ -19,6 +19,7 @@ from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
 from .floats import floating_places, in_floats
+from .record import Integers, check_traits, known, signature
 from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule
 from .watching import watched
@@ -74,19 +75,27 @@ class Primitive:
         "defaults",
         "doc",
         "effect",
+        "ends_gradients",
         "floating",
         "holomorphic",
+        "identity",
         "infer",
+        "inline",
         "inputs",
+        "integers",
         "jvp",
         "kernel",
         "name",
         "original",
+        "pointwise",
         "provider",
         "quick",
+        "random",
+        "reads",
         "rules_provider",
         "stored",
         "variadic",
+        "view",
         "vjp",
     )
 
@@ -108,11 +117,19 @@ class Primitive:
         jvp: ForwardRule | None = None,
         effect: bool = False,
         floating: bool | Sequence[str] = False,
+        view: bool | str | None = None,
+        identity: bool = False,
+        reads: str = "values",
+        integers: Integers = None,
+        ends_gradients: bool | Sequence[str] = False,
+        pointwise: bool | None = None,
+        inline: bool = False,
+        random: bool = False,
         doc: str = "",
     ) -> None:
         self.name = name
         self.kernel = kernel
-        self.inputs, self.defaults = _signature(name, kernel, inputs, params)
+        self.inputs, self.defaults = signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
         if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
             raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
@@ -124,10 +141,18 @@ class Primitive:
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
-        self.batch = _known(batch, ("elementwise",), name, "batch")
-        self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
+        self.batch = known(batch, ("elementwise",), name, "batch")
+        self.jvp = known(jvp, ("linear", "multilinear"), name, "jvp")
         self.effect = effect
         self.floating = floating_places(floating, self.inputs, name)
+        self.view = view
+        self.identity = identity
+        self.reads = reads
+        self.integers = integers
+        self.ends_gradients = ends_gradients
+        self.pointwise = batch == "elementwise" if pointwise is None else pointwise
+        self.inline = inline
+        self.random = random
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
@@ -141,6 +166,7 @@ class Primitive:
         self.stored: Any = None
         if gradients is not None:
             self.set_gradients(gradients)
+        check_traits(self)
         self._made = self._derivatives()
 
     def _derivatives(self) -> tuple[Any, Any, Any]:
@@ -265,6 +291,20 @@ class Primitive:
             (rule.quick, rule.fn) if rule is not None and rule.quick is not None else None
             for rule in rules or (None,) * len(self.inputs)
         )
+
+    def ends_at(self, place: int) -> bool:
+        """Return whether an input has no gradient on purpose, or has none to lose.
+
+        Parameters
+        ----------
+        place
+            The input's position among the op's arrays.
+        """
+        name = self.inputs[min(place, len(self.inputs) - 1)]
+        if name == "like" or self.reads == "shapes" or self.random:
+            return True
+        ends = self.ends_gradients
+        return ends if isinstance(ends, bool) else name in ends
 
     @property
     def differentiable(self) -> bool:
@@ -467,47 +507,3 @@ def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
         return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
 
     return vjp
-
-
-def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
-    if isinstance(rule, str) and rule not in words:
-        raise PluginError(
-            f"op {op!r}: {argument} must be a function or {' or '.join(map(repr, words))}, got "
-            f"{rule!r}"
-        )
-    return rule
-
-
-def _signature(
-    name: str,
-    kernel: str | Callable[..., Any],
-    inputs: Sequence[str] | None,
-    params: Mapping[str, Any] | None,
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the names of a kernel's arrays, and its parameters with their defaults."""
-    if isinstance(kernel, str):
-        if inputs is None:
-            raise PluginError(
-                f"op {name!r}: the kernel {kernel!r} is only a name, which does not show the "
-                "inputs; pass their names as inputs="
-            )
-        return tuple(inputs), dict(params or {})
-    arrays: list[str] = []
-    defaults: dict[str, Any] = {}
-    for parameter in list(inspect.signature(kernel).parameters.values())[1:]:
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            defaults[parameter.name] = parameter.default
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            arrays.append("*" + parameter.name)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            raise PluginError(
-                f"op {name!r}: its kernel takes **{parameter.name}; name each parameter instead"
-            )
-        elif parameter.default is not parameter.empty:
-            raise PluginError(
-                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays must be "
-                "positional, and parameters keyword-only"
-            )
-        else:
-            arrays.append(parameter.name)
-    return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}

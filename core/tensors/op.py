@@ -76,6 +76,34 @@ class Op(Primitive):
         Whether it is defined for floating numbers only, or the names of the inputs for which it is.
         Their integers and booleans are then cast before it runs: to the dtype of the other ones, or
         to the default dtype if all are integers.
+    view
+        Whether the result may be a view of the first input; further inputs then only give its
+        shape. ``"reshape"`` if the elements also keep their order. False if the result is always a
+        new array, so that compiled programs may reuse the memory of its inputs. None, the default,
+        says nothing.
+    identity
+        Whether it returns its first input unchanged and matters to tapes only. Runs without
+        gradients leave it out.
+    reads
+        ``"values"``, the default, or ``"shapes"``: the result depends only on the shapes and dtypes
+        of the inputs. It is then a constant wherever they are known, and no gradient is missed.
+    integers
+        How it computes the sizes of a trace, which may be expressions of unknown sizes: a function
+        of NumPy arrays of Python integers and sizes, with the op's parameters, such as
+        ``operator.add``. ``"moves"`` if the kernel only moves elements, so that it can move these.
+        By default, a size that went through the op is unknown.
+    ends_gradients
+        Whether inputs without a gradient rule have none on purpose, or the names of those inputs.
+        Paths that end there are not reported as broken. An input called ``like`` always does.
+    pointwise
+        Whether the formula for numbers also holds for each element of larger arrays, so that a
+        saved gradient rule may use it at any rank. True by default if ``batch="elementwise"``.
+    inline
+        Whether compiled programs are faster with the steps of its portable kernel than with one
+        call of a backend's kernel.
+    random
+        Whether it draws from the key that is its first input. The examples of a ``vmap`` then get
+        keys of their own, and files for other runtimes refuse it.
     doc
         The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
         are generated from the record if they are missing.
@@ -83,7 +111,8 @@ class Op(Primitive):
     Raises
     ------
     PluginError
-        If the kernel's signature has another form, or the rules do not match the inputs.
+        If the kernel's signature has another form, the rules do not match the inputs, or what the
+        record says is contradictory.
 
     Examples
     --------

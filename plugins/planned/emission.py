@@ -11,7 +11,7 @@ from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .joining import placed_parts, write_parts
 from .lifetimes import lifetimes
-from .lowering import RESHAPES, Lowering
+from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
 from .report import told
@@ -332,7 +332,7 @@ class Emission:
         if not np.may_share_memory(array, step.run(array)):
             return False
         self.names[step.out] = self.array(self.arena.view(number, step.run))
-        if step.op in RESHAPES and array.flags.c_contiguous:
+        if step.view == "reshape" and array.flags.c_contiguous:
             self._whole[step.out] = self._whole.get(source, source)
         return True
 

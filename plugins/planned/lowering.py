@@ -35,7 +35,7 @@ from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
 from .tracing import body_of, expanded
 
-__all__ = ["RESHAPES", "Lowering", "viewed"]
+__all__ = ["Lowering", "viewed"]
 
 
 class Lowering:
@@ -122,7 +122,7 @@ class Lowering:
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return a function that makes a view of a node's first input."""
-        if node.op.name in RESHAPES:
+        if _view_of(node) == "reshape":
             return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
@@ -182,18 +182,19 @@ class Lowering:
         if inside and shape_of(node.outputs[0]) != ():
             raise NotImplementedError(why)
         assert isinstance(node.op, Op)
-        name, run = node.op.name, kernel_of(node, self.owner)
+        name, run, view = node.op.name, kernel_of(node, self.owner), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         self.steps.append(
-            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars)
+            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
 
     def _view(self, node: Node) -> bool:
         """Add a step if a node's result is a view of its first input."""
         assert isinstance(node.op, Op)
         x, *likes = node.inputs
-        if node.op.name not in _VIEWS or node.witnesses or unsure_any(node):
+        view = _view_of(node)
+        if not view or len(node.outputs) != 1 or node.witnesses or unsure_any(node):
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
@@ -205,9 +206,9 @@ class Lowering:
                 self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
-        if node.op.name in RESHAPES and shape_of(out) == added + shape_of(x):
+        if view == "reshape" and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
-        self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
+        self.append(Step(Kind.VIEW, node.op.name, run, (x,), (out,), node.params, view=view))
         return True
 
     def _loop(self, node: Node) -> bool:
@@ -276,7 +277,7 @@ class Lowering:
         if rule is not None:
             plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
-        if replaced is not None and op.name not in _BETTER_PORTABLE:
+        if replaced is not None and not op.inline:
             return "its kernel is one call"
         nodes = expanded(node)
         if nodes is None:
@@ -404,12 +405,6 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 
 
 _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
-#: Ops whose NumPy kernel is one call, although the portable one is better in steps.
-_BETTER_PORTABLE = frozenset(
-    {"batch_norm_training", "batch_norm_gradient", "sigmoid_slope", "tanh_slope"}
-)
-#: The views that keep the order of the elements.
-RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like shaped_like squeeze".split())
 #: Functions that take a tenth of a ufunc's time for two floating-point numbers.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -421,12 +416,12 @@ _OF_NUMBERS: dict[str, Callable[..., Any]] = {
 _SMALL, _FEW = 2**16, 2**12
 #: The maximum number of booleans to remember for a value.
 _MASKS = 8
-#: Ops whose result may be a view of their first input; the other inputs only provide its shape.
-_VIEWS = frozenset(
-    "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
-    "reshape_like shaped_like split_channels spread_like squeeze swapaxes transpose "
-    "unreduce_like".split()
-)
+
+
+def _view_of(node: Node) -> bool | str | None:
+    """Return what the record of a node's op says of views."""
+    view: bool | str | None = getattr(node.op, "view", None)
+    return view
 
 
 def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -90,12 +90,13 @@ def elementwise(
     kind: type[Op] | None = None,
     holomorphic: bool = True,
     floating: bool = False,
+    record: Mapping[str, Any] | None = None,
     **rules: Callable[..., Any] | None,
 ) -> Op:
     """Make an elementwise op: its inputs broadcast, and its gradient rules use their names.
 
     ``kernel`` is a function name in the array namespace (the op's own name by default) or
-    ``kernel(xp, *arrays)``.
+    ``kernel(xp, *arrays)``. ``record`` has further arguments of :class:`Op`.
     """
     kernel = kernel or name
     inputs = tuple(rules)
@@ -116,6 +117,7 @@ def elementwise(
         batch="elementwise",
         floating=floating,
         doc=doc,
+        **(record or {}),
     )
 
 

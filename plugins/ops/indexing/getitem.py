@@ -149,6 +149,7 @@ op(
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     batch=getitem_rule,
     jvp="linear",
+    integers="moves",
     doc="Select elements by integers, slices and index arrays.",
 )
 
@@ -244,5 +245,6 @@ op(
     gradients={"x": NONDIFF},
     infer=lambda x: (x.shape, np.dtype(np.int64)),
     batch=shape_only,
+    reads="shapes",
     doc="Number the elements of ``x`` from 0, in C order.",
 )

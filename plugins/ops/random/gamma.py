@@ -116,6 +116,7 @@ op(
     },
     infer=lambda key, concentration: (concentration.shape, concentration.dtype),
     batch=leading,
+    random=True,
     doc="Return gamma-distributed numbers of scale 1, determined by ``key``.",
 )
 op(
@@ -124,5 +125,6 @@ op(
     gradients={"concentration": _no_second_order, "number": _no_second_order},
     infer=lambda concentration, number: (concentration.shape, concentration.dtype),
     batch=leading,
+    random=True,
     doc="Return the derivative of gamma-distributed numbers with respect to the concentration.",
 )

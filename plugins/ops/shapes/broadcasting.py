@@ -58,6 +58,8 @@ _broadcast_to = op(
     holomorphic=True,
     batch=broadcast,
     jvp="linear",
+    view=True,
+    integers="moves",
     doc="Repeat ``x`` along new axes and axes of size 1, so that it has a given shape.",
 )
 
