@@ -14,11 +14,7 @@ __all__ = ["ORDER", "Candidate", "PluginInfo", "Rank"]
 ORDER = "GRADTAPE_PLUGINS_ORDER"
 
 
-def _listed() -> Any:
-    return field(default_factory=list, repr=False)
-
-
-@dataclass
+@dataclass(eq=False)
 class PluginInfo:
     """A plugin and what it provides.
 
@@ -63,31 +59,31 @@ class PluginInfo:
     problem: str | None = None
     api: tuple[int, int] | None = None
     compatible_since: str = ""
-    clashes: list[str] = _listed()
-    notes: list[str] = _listed()
+    clashes: list[str] = field(default_factory=list, repr=False)
+    notes: list[str] = field(default_factory=list, repr=False)
     waiting: set[str] = field(default_factory=set, repr=False)
-    ops: list[str] = _listed()
-    rules: list[str] = _listed()
-    kernels: list[tuple[str, str]] = _listed()
-    backends: list[str] = _listed()
-    modules: list[str] = _listed()
-    executors: list[str] = _listed()
-    collectives: list[str] = _listed()
-    late_ops: list[str] = _listed()
-    formats: list[str] = _listed()
-    functions: list[str] = _listed()
-    hints: list[str] = _listed()
-    names: list[tuple[str, str]] = _listed()
-    namespaces: list[str] = _listed()
-    lowerings: list[tuple[str, str]] = _listed()
-    commands: list[str] = _listed()
-    exporters: list[str] = _listed()
-    storages: list[str] = _listed()
-    datasets: list[str] = _listed()
-    diagnoses: list[str] = _listed()
-    launchers: list[str] = _listed()
-    converters: list[Any] = _listed()
-    samples: list[str] = _listed()
+    ops: list[str] = field(default_factory=list, repr=False)
+    rules: list[str] = field(default_factory=list, repr=False)
+    kernels: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    backends: list[str] = field(default_factory=list, repr=False)
+    modules: list[str] = field(default_factory=list, repr=False)
+    executors: list[str] = field(default_factory=list, repr=False)
+    collectives: list[str] = field(default_factory=list, repr=False)
+    late_ops: list[str] = field(default_factory=list, repr=False)
+    formats: list[str] = field(default_factory=list, repr=False)
+    functions: list[str] = field(default_factory=list, repr=False)
+    hints: list[str] = field(default_factory=list, repr=False)
+    names: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    namespaces: list[str] = field(default_factory=list, repr=False)
+    lowerings: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    commands: list[str] = field(default_factory=list, repr=False)
+    exporters: list[str] = field(default_factory=list, repr=False)
+    storages: list[str] = field(default_factory=list, repr=False)
+    datasets: list[str] = field(default_factory=list, repr=False)
+    diagnoses: list[str] = field(default_factory=list, repr=False)
+    launchers: list[str] = field(default_factory=list, repr=False)
+    converters: list[Any] = field(default_factory=list, repr=False)
+    samples: list[str] = field(default_factory=list, repr=False)
 
     @property
     def ours(self) -> bool:

@@ -390,7 +390,7 @@ def test_of_two_third_parties_neither_wins_unless_an_order_is_set(register, kind
         return {kind: {"activation": {"acme::act": item}} if kind == "names" else {key: item}}
 
     register("one", **hooks(made[0]))
-    with pytest.raises(PluginError, match="'one' and plugin 'two' both provide .*ORDER=two"):
+    with pytest.raises(PluginError, match=r"'one' and plugin 'two' both provide .*ORDER=two"):
         gt.register_plugin(plugin(**hooks(made[1])), "two")
     gt.order_plugins(["one"])
     try:
@@ -482,7 +482,7 @@ def test_hooks_of_another_version_are_notes(register) -> None:
     assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
     info = next(info for info in gt.registry().plugins if info.name == "newer")
     assert "gradtape_future_thing, which is not a hook of this version" in info.notes[0]
-    optional = types.SimpleNamespace(gradtape_opps=hookimpl(optionalhook=True)(lambda: []))
+    optional = types.SimpleNamespace(gradtape_opps=hookimpl(optionalhook=True)(list))
     gt.register_plugin(optional, "optional")  # a name that would otherwise count as misspelt
     gt.unregister_plugin("optional")
 
