@@ -190,6 +190,7 @@ from .ops.collectives import (
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
+from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
@@ -251,6 +252,7 @@ __all__ = [
     "Engine",
     "Everything",
     "F",
+    "FirstRun",
     "Formula",
     "ForwardAccumulator",
     "Function",
@@ -328,6 +330,7 @@ __all__ = [
     "check_held",
     "check_randomness",
     "check_same_backend",
+    "check_specs",
     "collecting",
     "collectives_agreed",
     "communicator",

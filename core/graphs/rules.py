@@ -173,7 +173,8 @@ class _InputRule(Rule):
         self.checked = True
         self.keywords = ()
         self.pick = pick
-        self.single = self.quick = None
+        self.single = self.quick = self.check = None
+        self.plain = fn, pick, None
 
 
 def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:

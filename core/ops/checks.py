@@ -1,4 +1,4 @@
-"""Checks of the gradients that rules from outside gradtape return."""
+"""Checks of the gradients that rules return, unless an op's record says that it was verified."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..base.table import F
 from ..errors import GradientError
 from .backend import shape_witness
 from .primitive import Primitive
-from .rule import Rule
+from .rule import Rule, remember
 
-__all__ = ["check_rules", "held_like"]
+__all__ = ["Check", "check_rules", "held_like"]
 
 
 def check_rules(op: Primitive) -> None:
@@ -33,13 +33,40 @@ def check_rules(op: Primitive) -> None:
         op.replace_vjp(_checked_vjp(op, op.vjp))
 
 
+class Check:
+    """Compares gradients with upstream gradients, for an input like the op's result.
+
+    The backward pass compares shapes and dtypes itself, and asks only if they differ.
+    """
+
+    __slots__ = ("name", "op")
+
+    def __init__(self, op: Primitive, name: str) -> None:
+        self.op, self.name = op, name
+
+    def held(self, gradient: Any, g: Any) -> Any:
+        """Return a gradient in the shape and dtype of ``g``; raise if it has another shape."""
+        return _checked_gradient(self.op, self.name, gradient, g)
+
+    def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a rule's function with this check."""
+
+        def rule(g: Any, *values: Any, **keywords: Any) -> Any:
+            return self.held(fn(g, *values, **keywords), g)
+
+        remember(rule, self.op.name)
+        return rule
+
+
 def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
     pick, position = rule.pick, op.inputs.index(name)
     same = rule.fn_complex is rule.fn
     rule.pick = lambda values: (*pick(values), shape_witness(values[position]))
+    # tapes run the function itself where input and result have one shape and dtype
+    rule.check = Check(op, name)
     rule.fn = _checked(op, name, rule.fn)
     rule.fn_complex = rule.fn if same else _checked(op, name, rule.fn_complex)
-    rule.single = rule.quick = None
+    rule.single = None
     rule.checked = True
 
 

@@ -77,6 +77,7 @@ class Primitive:
         "effect",
         "ends_gradients",
         "floating",
+        "held",
         "holomorphic",
         "identity",
         "infer",
@@ -95,6 +96,7 @@ class Primitive:
         "rules_provider",
         "stored",
         "variadic",
+        "verified",
         "view",
         "vjp",
     )
@@ -125,6 +127,7 @@ class Primitive:
         pointwise: bool | None = None,
         inline: bool = False,
         random: bool = False,
+        verified: bool = False,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -153,6 +156,7 @@ class Primitive:
         self.pointwise = batch == "elementwise" if pointwise is None else pointwise
         self.inline = inline
         self.random = random
+        self.verified = verified
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
@@ -161,6 +165,8 @@ class Primitive:
         self._kernels: dict[Any, Callable[..., Any]] = {}
         # the same; these are looked up for every call
         self._varying: dict[Any, Callable[..., Any]] = {}
+        #: The backends on which a first result was as the record says.
+        self.held: set[str] = set()
         #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self
         self.stored: Any = None
@@ -195,7 +201,7 @@ class Primitive:
         """
         twin: Self = copy.copy(self.original)
         twin.original, twin.stored = self.original, stored
-        twin._kernels, twin._varying = {}, {}
+        twin._kernels, twin._varying, twin.held = {}, {}, set()
         return twin
 
     def __copy__(self) -> Self:
@@ -286,9 +292,9 @@ class Primitive:
         for rule in rules or ():
             if rule is not None:
                 rule.belongs_to(self.name)
-        # per input, for the quick paths: the position of the one value that the rule reads, and fn
-        self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
-            (rule.quick, rule.fn) if rule is not None and rule.quick is not None else None
+        # per input, for the quick paths: where the one value is that the rule reads, fn and check
+        self.quick: tuple[tuple[int, Callable[..., Any], Any] | None, ...] = tuple(
+            None if rule is None or rule.quick is None else (rule.quick, rule.plain[0], rule.check)
             for rule in rules or (None,) * len(self.inputs)
         )
 
@@ -450,7 +456,8 @@ class Primitive:
             if not owners:
                 raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
             (backend,) = owners.values()
-            kernel = in_floats(self, watched(self, backend, self.kernel_for(backend)))
+            plain = watched(self, backend, self.kernel_for(backend))
+            kernel = in_floats(self, plain)
             if backend.scalar_array_type in types:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
@@ -458,12 +465,7 @@ class Primitive:
             self._varying[types] = kernel
             return kernel
         self._kernels[types] = kernel
-        return kernel if found or self._is_ours() else checked_result(self.name, kernel)
-
-    def _is_ours(self) -> bool:
-        """Return whether it ships with gradtape."""
-        owner = registry().owner("op", self.name)
-        return owner is not None and owner.ours
+        return kernel if found else in_floats(self, checked_result(self, backend, plain))
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
         """Return the kernel that computes this op on a backend's arrays.
@@ -489,6 +491,7 @@ class Primitive:
         """Drop remembered kernels, after the registry changed."""
         self._kernels.clear()
         self._varying.clear()
+        self.held.clear()
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]

@@ -39,7 +39,7 @@ def check_traits(op: Primitive) -> None:
         refuse(f"reads must be 'values' or 'shapes', got {op.reads!r}")
     if op.integers not in (None, "moves") and not callable(op.integers):
         refuse(f"integers must be 'moves' or a function of arrays, got {op.integers!r}")
-    for name in ("identity", "inline", "pointwise", "random"):
+    for name in ("identity", "inline", "pointwise", "random", "verified"):
         if type(getattr(op, name)) is not bool:
             refuse(f"{name} must be a boolean, got {getattr(op, name)!r}")
     said = {
@@ -104,7 +104,9 @@ def signature(
         return tuple(inputs), dict(params or {})
     arrays: list[str] = []
     defaults: dict[str, Any] = {}
-    for parameter in list(inspect.signature(kernel).parameters.values())[1:]:
+    parameters = list(inspect.signature(kernel).parameters.values())
+    _check_namespace(name, parameters, inputs is not None)
+    for parameter in parameters[1:]:
         if parameter.kind is parameter.KEYWORD_ONLY:
             defaults[parameter.name] = parameter.default
         elif parameter.kind is parameter.VAR_POSITIONAL:
@@ -121,3 +123,27 @@ def signature(
         else:
             arrays.append(parameter.name)
     return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}
+
+
+#: What nobody calls a namespace of functions.
+_ARRAYS = frozenset({"a", "arr", "array", "b", "data", "input", "inputs", "tensor", "x", "y", "z"})
+
+
+def _check_namespace(op: str, parameters: Sequence[inspect.Parameter], inputs_given: bool) -> None:
+    """Refuse a kernel that forgets the namespace, its first parameter."""
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [x.name for x in parameters if x.kind in positional]
+    if names and names[0] in _ARRAYS:
+        why, arrays = f"its first parameter is {names[0]!r}", names
+    elif (
+        len(names) < 2
+        and not inputs_given
+        and not any(x.kind is inspect.Parameter.VAR_POSITIONAL for x in parameters)
+    ):
+        why, arrays = "it takes no arrays", ["x"]
+    else:
+        return
+    raise PluginError(
+        f"op {op!r}: a kernel first receives the functions of the array library, such as the "
+        f"module numpy, and then arrays, but {why}; write kernel(xp, {', '.join(arrays)})"
+    )

@@ -161,7 +161,7 @@ class _Ops(_Listed):
         super().install(registry, info, name, item)
         if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
             item.rules_provider = info
-        if not info.ours:
+        if not item.verified:
             check_rules(item)
 
     def note(self, info: PluginInfo, name: Any, item: Any) -> None:

@@ -561,8 +561,7 @@ class Registry:
             op.vjp, op.rules = rules, None
         else:
             op.replace_rules(rules)
-            if not info.ours:
-                check_rules(op)
+            check_rules(op)
         op.rules_provider = info
         self._given_rules[op] = (op.rules, op.vjp)
 

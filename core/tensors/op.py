@@ -104,6 +104,9 @@ class Op(Primitive):
     random
         Whether it draws from the key that is its first input. The examples of a ``vmap`` then get
         keys of their own, and files for other runtimes refuse it.
+    verified
+        Whether ``gradtape.testing.check_op`` passes for it. The shapes of its gradients are then
+        not checked in every backward pass; otherwise, a wrong one is an error there.
     doc
         The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
         are generated from the record if they are missing.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
+from ...core.extend import FirstRun, Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .joining import placed_parts, write_parts
 from .lifetimes import lifetimes
@@ -165,6 +165,8 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
+        if type(value) is FirstRun:
+            value.stands_in(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from ...core.extend import (
     SCALARS,
     Backend,
+    FirstRun,
     Graph,
     Node,
     Op,
@@ -25,6 +26,7 @@ from ...core.extend import (
     Symbol,
     Variable,
     argument_of,
+    check_specs,
     folded,
     kernel_of,
     local_constants,
@@ -182,12 +184,20 @@ class Lowering:
         if inside and shape_of(node.outputs[0]) != ():
             raise NotImplementedError(why)
         assert isinstance(node.op, Op)
-        name, run, view = node.op.name, kernel_of(node, self.owner), _view_of(node)
+        name, run, view = node.op.name, self._held(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         self.steps.append(
             Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
+
+    def _held(self, node: Node) -> Callable[..., Any]:
+        """Return a node's kernel, whose first results are compared with the trace's."""
+        op, run = node.op, kernel_of(node, self.owner)
+        assert isinstance(op, Op)
+        if self.owner.name in op.original.held:
+            return run
+        return FirstRun(op.original, self.owner, run, node.outputs)
 
     def _view(self, node: Node) -> bool:
         """Add a step if a node's result is a view of its first input."""
@@ -199,6 +209,8 @@ class Lowering:
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
         (out,) = node.outputs
+        if self.owner.name not in node.op.original.held:
+            self._check_view(node)
         run = self.viewing(node)
         if x in self.known:
             value = run(self.known[x])
@@ -210,6 +222,19 @@ class Lowering:
             self.spread(out, x)
         self.append(Step(Kind.VIEW, node.op.name, run, (x,), (out,), node.params, view=view))
         return True
+
+    def _check_view(self, node: Node) -> None:
+        """Raise if a view's shape rule is wrong: its kernel may not even be called."""
+        assert isinstance(node.op, Op)
+        (out,) = node.outputs
+        x = node.inputs[0]
+        host = registry().host_backend
+        given = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
+        try:
+            found = viewed(kernel_of(node, host), node.inputs[1:])(given)
+        except Exception:  # the run raises it, with the op's name
+            return
+        check_specs(node.op, host, [found], [(out.shape, out.dtype)])
 
     def _loop(self, node: Node) -> bool:
         """Add a scan whose body can be planned: all its shapes are known and constant."""
@@ -307,6 +332,10 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
+        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        if shape != shape_of(out):
+            found = np.broadcast_to(np.zeros((), natural), shape)
+            check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
         if self._is_masked(name, inputs, out):

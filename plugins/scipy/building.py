@@ -264,6 +264,7 @@ def ufunc(
     record: dict[str, Any] = {
         "inputs": inputs,
         "infer": _infer(kernel, op_name),
+        "verified": True,
         "batch": "elementwise",
         "doc": f"Return ``scipy.special.{name}``, elementwise.",
     }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pretend_gpu
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import NONDIFF, Op
+from gradtape.core.extend import NONDIFF, F, Op, UnaryOp
 from gradtape.errors import GradientError, PluginError
 
 
@@ -55,15 +57,14 @@ OPS = {
 }  # fmt: skip
 
 
-class Acme:
-    @gt.hookimpl
-    def gradtape_ops(self) -> list[Op]:
-        return list(OPS.values())
+def providing(*ops: Op) -> Any:
+    """Return a plugin with some ops."""
+    return SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: list(ops)))
 
 
 @pytest.fixture(autouse=True)
 def acme() -> Iterator[None]:
-    gt.register_plugin(Acme(), "acme")
+    gt.register_plugin(providing(*OPS.values()), "acme")
     yield
     gt.unregister_plugin("acme")
 
@@ -182,6 +183,98 @@ def test_contradictions_are_refused_in_words(words: str) -> None:
         made("wrong", lambda xp, x: x, **CONTRADICTIONS[words])
 
 
-def test_traits_of_inputs_need_inputs() -> None:
-    with pytest.raises(PluginError, match="no inputs"):
-        made("none", lambda xp, *, n: xp.zeros(n), random=True)
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (lambda x: x, r"first parameter is 'x'; write kernel\(xp, x\)"),
+        (lambda x, y: x + y, r"first parameter is 'x'; write kernel\(xp, x, y\)"),
+        (lambda xp: xp.zeros(3), r"takes no arrays; write kernel\(xp, x\)"),
+    ],
+)
+def test_a_kernel_without_its_namespace_is_refused(kernel: Any, words: str) -> None:
+    with pytest.raises(PluginError, match=f"acme::b.*{words}"):
+        Op("acme::b", kernel)
+
+
+# -- results are held to the record at the first run -----------------------------------------------
+
+WRONG = {
+    "shape": made("shape", lambda xp, x: xp.sum(x, axis=0, keepdims=True),
+                  gradients={"x": NONDIFF}),
+    "dtype": made("dtype", lambda xp, x: x > 0, gradients={"x": NONDIFF}),
+    "view": made("view", lambda xp, x: xp.transpose(x), gradients={"x": NONDIFF}, view=True),
+    "order": made("order", lambda xp, x: xp.reshape(x, (-1,)), gradients={"x": NONDIFF},
+                  view="reshape"),
+    "count": made("several", lambda xp, x: (x, x), gradients={"x": NONDIFF}),
+}  # fmt: skip
+
+
+@pytest.fixture
+def wrong(request: pytest.FixtureRequest) -> Iterator[Op]:
+    op = WRONG[request.param]
+
+    gt.register_plugin(providing(op), "wrong")
+    yield op
+    gt.unregister_plugin("wrong")
+
+
+@pytest.mark.parametrize("executor", ["eager", "planned", "fused"])
+@pytest.mark.parametrize("wrong", WRONG, indirect=True)
+def test_a_wrong_shape_rule_is_named_by_its_op(wrong: Op, executor: str) -> None:
+    if executor == "eager":
+        run: Any = wrong
+    else:
+        run = gt.function(lambda x: gt.exp(wrong(gt.exp(x))) * 2.0, executor=executor)
+    with pytest.raises(PluginError, match=rf"{wrong.name}.*shape rule .infer=.*returned"):
+        run(ROWS)
+
+
+SAID = {
+    "identity": made("not_same", lambda xp, x: x * 2, gradients={"x": NONDIFF}, identity=True),
+    "view=False": made("seen", lambda xp, x: x[:], gradients={"x": NONDIFF}, view=False),
+}
+
+
+@pytest.mark.parametrize("words", ["identity", "view=False"])
+def test_a_trait_that_does_not_hold_is_refused(words: str) -> None:
+    op = SAID[words]
+    gt.register_plugin(providing(op), "p")
+    try:
+        with pytest.raises(PluginError, match=f"{op.name}.*{words}"):
+            op(ROWS)
+    finally:
+        gt.unregister_plugin("p")
+
+
+def test_a_result_of_another_backend_is_refused() -> None:
+    def kernel(xp: Any, x: Any) -> Any:
+        return x if xp is np else np.zeros(x.shape, np.float32)
+
+    op = made("numpys", kernel, gradients={"x": NONDIFF})
+    gt.register_plugin(pretend_gpu.Plugin("pretend", {}), "pretend")
+    gt.register_plugin(providing(op), "p")
+    try:
+        with pytest.raises(PluginError, match=r"acme::numpys.*'pretend'.*numpy.ndarray.*'numpy'"):
+            op(ROWS.to("pretend"))
+    finally:
+        gt.unregister_plugin("p")
+        gt.unregister_plugin("pretend")
+
+
+@pytest.mark.parametrize("verified", [False, True])
+def test_rules_of_any_plugin_run_on_the_quick_path(verified: bool) -> None:
+    rules = {"x": lambda g, x: F.sum(g * x)}
+    op = UnaryOp("acme::quick", lambda xp, x: x * x, gradients=rules, infer=same, verified=verified)
+    gt.register_plugin(providing(op), "p")
+    try:
+        (quick,) = op.quick
+        assert quick is not None
+        assert quick[:2] == (0, rules["x"])
+        with gt.GradientTape() as tape:
+            tape.watch(ROWS)
+            y = op(ROWS)
+        if not verified:
+            with pytest.raises(GradientError, match=r"acme::quick.*'x'.*\(\).*\(3, 4\)"):
+                tape.gradient(y, ROWS)
+    finally:
+        gt.unregister_plugin("p")
