@@ -182,7 +182,7 @@ def _is_cheap(node: Node) -> bool:
     That holds for arithmetic, comparisons and logic of numbers.
     """
     op: Any = node.op
-    if getattr(op, "batch", None) != "elementwise" or op.effect:
+    if getattr(op, "batch", None) != "elementwise" or op.effect or op.host:
         return False
     return is_exact(op) or op.integers is abs or node.outputs[0].dtype.kind == "b"
 

@@ -190,6 +190,7 @@ from .ops.collectives import (
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
+from .ops.host_kernels import runs_on_host
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
@@ -441,6 +442,7 @@ __all__ = [
     "row_of",
     "ruled_weights",
     "run_for_meant",
+    "runs_on_host",
     "same_shape",
     "same_size",
     "saved_classes",

@@ -79,6 +79,7 @@ class Primitive:
         "floating",
         "held",
         "holomorphic",
+        "host",
         "identity",
         "infer",
         "inline",
@@ -128,6 +129,7 @@ class Primitive:
         inline: bool = False,
         random: bool = False,
         verified: bool = False,
+        host: bool | Callable[[Backend], Callable[..., Any] | None] = False,
         doc: str = "",
     ) -> None:
         self.name = name
@@ -157,6 +159,7 @@ class Primitive:
         self.inline = inline
         self.random = random
         self.verified = verified
+        self.host = host
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None

@@ -42,6 +42,15 @@ def check_traits(op: Primitive) -> None:
     for name in ("identity", "inline", "pointwise", "random", "verified"):
         if type(getattr(op, name)) is not bool:
             refuse(f"{name} must be a boolean, got {getattr(op, name)!r}")
+    if type(op.host) is not bool and not callable(op.host):
+        refuse(f"host must be a boolean or a function of a backend, got {op.host!r}")
+    if op.host and (op.infer is None or isinstance(op.kernel, str)):
+        refuse(
+            "host=True is for a kernel that is a function, with a shape rule (infer=), from which "
+            "compilers know the results"
+        )
+    if op.host and op.inline:
+        refuse("host and inline contradict each other; give one of them")
     said = {
         "view": bool(op.view),
         "identity": op.identity,

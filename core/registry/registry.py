@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
@@ -13,6 +15,7 @@ from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
 from ..ops.collectives import Engine
+from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
 from .info import ORDER, Candidate, PluginInfo, Rank
@@ -271,6 +274,8 @@ class Registry:
         override = self.kernels.get((op.name, backend.name))
         if override is not None:
             return backend.guarded(override, op.name)
+        if op.host and backend.xp is not np:
+            return backend.guarded(host_kernel(op, backend), op.name)
         try:
             bound: Callable[..., Any] = backend.bind(op.kernel)
         except AttributeError:

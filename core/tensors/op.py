@@ -104,6 +104,11 @@ class Op(Primitive):
     random
         Whether it draws from the key that is its first input. The examples of a ``vmap`` then get
         keys of their own, and files for other runtimes refuse it.
+    host
+        Whether the kernel is for host memory, such as a function of C, Fortran or SciPy: it always
+        receives NumPy and NumPy arrays. On a device they are copied, programs of JAX call back,
+        and exports refuse the op. A function of a backend may return the backend's own kernel
+        (a function of its arrays and the parameters), or None.
     verified
         Whether ``gradtape.testing.check_op`` passes for it. The shapes of its gradients are then
         not checked in every backward pass; otherwise, a wrong one is an error there.

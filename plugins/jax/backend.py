@@ -169,8 +169,6 @@ class JaxBackend(Backend):
         """Call a function of NumPy arrays; compiled programs call back to the host."""
         if not any(isinstance(x, self._jax.core.Tracer) for x in arrays):
             return super().on_host(function, arrays, results)
-        if exporting.get():
-            raise TypeError("its kernel is a function of the host, which an export cannot hold")
         shapes = tuple([self._jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results])
 
         def call(*values: Any) -> tuple[NDArray[Any], ...]:
@@ -194,7 +192,8 @@ def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., A
 
     @functools.cache
     def common(*dtypes: Any) -> Any:
-        result = np.result_type(*dtypes)
+        # a Python number is weak: NumPy takes its type for that of an array
+        result = np.result_type(*(x if isinstance(x, np.dtype) else x() for x in dtypes))
         with np.errstate(all="ignore"):
             found = ufunc(*(np.ones(1, x) if isinstance(x, np.dtype) else x() for x in dtypes))
         given = found[0].dtype if isinstance(found, tuple) else found.dtype

@@ -304,6 +304,8 @@ class Lowering:
             return None if plain and rule(self, node) else "not of this shape or dtype"
         if replaced is not None and not op.inline:
             return "its kernel is one call"
+        if op.host:
+            return "its kernel runs on the host"
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is not a formula"
