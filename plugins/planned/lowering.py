@@ -26,6 +26,7 @@ from ...core.extend import (
     Symbol,
     Variable,
     argument_of,
+    broadcast_shapes,
     check_specs,
     folded,
     kernel_of,
@@ -334,7 +335,7 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
-        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        shape = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
             found = np.broadcast_to(np.zeros((), natural), shape)
             check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
