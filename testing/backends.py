@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +22,12 @@ from ..core.extend import (
     registry,
 )
 from ..core.extend import backend as selected
+from .report import PASSED, REFUSED, WRONG, Findings, Report, quiet
 from .samples import Sample
 
 __all__ = ["BackendReport", "check_backend"]
 
-PASSED, REFUSED, WRONG, UNTRACED = "passed", "refused", "wrong", "untraced"
+UNTRACED = "untraced"
 #: The tolerances of results, relative and absolute, by their precision.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
 
@@ -36,18 +35,16 @@ TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
 #: Functions that create tensors or draw numbers on the selected backend. The others run without a
 #: selection: their results must be where their inputs are.
 MAKERS = frozenset({"dropout", "from_dlpack"})
-#: The maximum number of rows of a report's table.
-ROWS = 60
 
 
 @dataclass(frozen=True)
-class BackendReport:
+class BackendReport(Report):
     """The findings of :func:`check_backend`; its text is a table of everything that did not pass.
 
     Attributes
     ----------
-    backend
-        The backend's name.
+    kind, name
+        ``"backend"``, and the backend's name.
     passed
         Ops, by name, and functions, by their names under ``gt``, all of whose samples gave the same
         results as on NumPy.
@@ -67,27 +64,12 @@ class BackendReport:
     ({}, {})
     """
 
-    backend: str
-    passed: list[str]
-    refused: dict[str, str]
-    wrong: dict[str, str]
-    seconds: float
+    noun: str = "ops and functions"
 
-    def __str__(self) -> str:
-        count = len(self.passed) + len(self.refused) + len(self.wrong)
-        lines = [
-            f"backend {self.backend!r}: {count} ops and functions in {self.seconds:.0f} s: "
-            f"{len(self.passed)} passed, {len(self.refused)} refused, {len(self.wrong)} wrong"
-        ]
-        rows = [(WRONG, *row) for row in self.wrong.items()]
-        rows += [(REFUSED, *row) for row in self.refused.items()]
-        width = max((len(name) for _, name, _ in rows), default=0)
-        for status, name, why in rows[:ROWS]:
-            why = textwrap.shorten(why, 200, placeholder=" ...")
-            lines.append(f"{status:<7}  {name:<{width}}  {why}")
-        if rows[ROWS:]:
-            lines.append(f"and {len(rows[ROWS:])} more: see its attributes")
-        return "\n".join(lines)
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self.name
 
 
 def check_backend(
@@ -131,21 +113,18 @@ def check_backend(
     """
     backend = registry().backend(name.partition(":")[0])
     _ = backend.xp  # raise now, with the reason
-    found: dict[str, dict[str, str]] = {PASSED: {}, REFUSED: {}, WRONG: {}}
-    start = time.perf_counter()
+    findings = Findings("backend", name)
     for called, op, samples in _chosen(only):
-        told = [_check(op, sample, name, traced) for sample in samples]
+        with quiet():
+            told = [_check(op, sample, name, traced) for sample in samples]
         told = [(status, why) for status, why in told if status != UNTRACED]
         if not told:
             continue
         status = next(s for s in (WRONG, REFUSED, PASSED) if any(s == found for found, _ in told))
         reasons = [reason for found, reason in told if found == status]
         count = f"{len(reasons)} of {len(told)} samples: " if len(told) > 1 else ""
-        found[status][called] = f"{count}{reasons[0]}"
-    seconds = time.perf_counter() - start
-    report = BackendReport(name, list(found[PASSED]), found[REFUSED], found[WRONG], seconds)
-    if show:
-        print(report)
+        findings.note(called, status, f"{count}{reasons[0]}")
+    report: BackendReport = findings.report(show, BackendReport)
     return report
 
 
