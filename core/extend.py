@@ -195,7 +195,7 @@ from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .registry.hookspecs import hookimpl
-from .registry.host import registry
+from .registry.host import register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
 from .registry.registry import Registry
 from .tape.tape import GradientTape
@@ -433,6 +433,7 @@ __all__ = [
     "reducing",
     "refuse_bfloat16",
     "register_array_type",
+    "register_plugin",
     "registry",
     "replay",
     "row_of",
@@ -462,6 +463,7 @@ __all__ = [
     "trace_branch",
     "trace_rule",
     "tracing_into",
+    "unregister_plugin",
     "unsure",
     "untracked",
     "untrained_arrays",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import gradtape
+
+from ..core.errors import UnknownOp
 from ..core.extend import (
     GradientTape,
     Tensor,
@@ -30,11 +36,8 @@ __all__ = ["BackendReport", "check_backend"]
 UNTRACED = "untraced"
 #: The tolerances of results, relative and absolute, by their precision.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
-
-
-#: Functions that create tensors or draw numbers on the selected backend. The others run without a
-#: selection: their results must be where their inputs are.
-MAKERS = frozenset({"dropout", "from_dlpack"})
+#: What the names of functions begin with, among those of ops.
+_FUNCTION = "gt."
 
 
 @dataclass(frozen=True)
@@ -75,10 +78,11 @@ class BackendReport(Report):
 def check_backend(
     name: str, *, only: Iterable[str] | None = None, traced: bool = False, show: bool = True
 ) -> BackendReport:
-    """Run the samples of all ops and public functions on a backend.
+    """Run the samples of all ops and public functions on a backend, those of plugins included.
 
-    Values and dtypes of results and of first-order gradients must be the same as on NumPy, up to
-    rounding, and must be on the backend.
+    A plugin provides samples of its ops by the hook ``gradtape_samples``. Values and dtypes of
+    results and of first-order gradients must be the same as on NumPy, up to rounding, and must be
+    on the backend.
 
     Parameters
     ----------
@@ -128,32 +132,65 @@ def check_backend(
     return report
 
 
-def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], list[Sample]]]:
+def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], Any]]:
     """Give the ops and functions to check, with their names and samples."""
-    from . import tables  # it takes time to make the samples
-
-    ops = registry().ops
-    there: dict[str, tuple[Callable[..., Any], list[Sample]]] = {
-        name: (ops[name], samples) for name, samples in tables.SAMPLES.items() if name in ops
-    }
-    for name, samples in tables.FUNCTIONS.items():
-        there[f"gt.{name}"] = tables.as_called(name), samples
+    there = registry().samples
     for name in there if only is None else only:
         if name not in there:
             raise LookupError(
                 f"check_backend: there are no samples of {name!r}; names are those of ops, such as "
-                "'sin', and of functions, such as 'gt.nn.hinge'"
+                "'sin', and of functions, such as 'gt.nn.hinge'. A plugin provides samples by the "
+                "hook gradtape_samples"
             )
-        yield (name, *there[name])
+        path = name.removeprefix(_FUNCTION)
+        yield name, as_called(path) if path != name else _op(name), there[name]
+
+
+def _op(name: str) -> Callable[..., Any]:
+    """Return an op; for one that no plugin provides, a function that says so."""
+    try:
+        return registry().op(name)
+    except UnknownOp as error:
+        return _raising(error)
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def run(*inputs: Any, **params: Any) -> Any:
+        raise error
+
+    return run
+
+
+def as_called(name: str) -> Callable[..., Any]:
+    """Return a public function that takes the tensors of its samples by position."""
+    function: Any = functools.reduce(getattr, name.split("."), gradtape)
+    parameters = inspect.signature(function).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not keywords:
+        return function
+
+    def call(*tensors: Any, **params: Any) -> Any:
+        return function(**dict(zip(keywords, tensors, strict=True)), **params)
+
+    call.__name__ = function.__name__
+    return call
 
 
 def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -> tuple[str, str]:
     """Return the outcome of a sample, and the reason."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        want = slopes(op, sample, "numpy")
+        gradients = True
         try:
-            got = slopes(op, sample, backend, traced)
+            want = slopes(op, sample, "numpy")
+        except Exception:
+            gradients = False  # some derivatives are known to be unavailable
+            try:
+                want = slopes(op, sample, "numpy", gradients=False)
+            except Exception as error:
+                return REFUSED, f"{sample!r}: on numpy: {type(error).__name__}: {error}"
+        try:
+            got = slopes(op, sample, backend, traced, gradients)
         except Exception as error:
             if traced and not _traceable(op, sample):
                 return UNTRACED, ""
@@ -172,29 +209,31 @@ def _traceable(op: Callable[..., Any], sample: Sample) -> bool:
 
 
 def slopes(
-    op: Callable[..., Any], sample: Sample, backend: str, traced: bool = False
+    op: Callable[..., Any],
+    sample: Sample,
+    backend: str,
+    traced: bool = False,
+    gradients: bool = True,
 ) -> list[NDArray[Any]]:
     """Return the results and gradients of an op on a backend, as NumPy arrays.
 
     Raises the op's own errors, and ``TypeError`` if results are on another backend.
     """
     arrays = any(isinstance(x, np.ndarray) for x in sample.inputs)
-    if not arrays or getattr(op, "__name__", "") in MAKERS:
-        with selected(backend):
-            return _slopes(op, sample, backend, traced)
-    return _slopes(op, sample, backend, traced)
+    # others run without a selection: their results must be where their inputs are
+    with selected(backend) if sample.selects or not arrays else nullcontext():
+        return _slopes(op, sample, backend, traced, gradients)
 
 
 def _slopes(
-    op: Callable[..., Any], sample: Sample, backend: str, traced: bool
+    op: Callable[..., Any], sample: Sample, backend: str, traced: bool, gradients: bool
 ) -> list[NDArray[Any]]:
     fed = sample.feed(*(constant(x) if isinstance(x, np.ndarray) else x for x in sample.inputs))
     given = fed if isinstance(fed, tuple) else (fed,)
     distinct = {id(x): x for x in flatten(given) if isinstance(x, Tensor)}
     tensors = [x.to(backend) for x in distinct.values()]
     places = dict(zip(distinct, range(len(tensors)), strict=True))
-    refuses = getattr(op, "__name__", "") == "random_gamma_slope"  # the gradient of a gradient
-    differentiable = getattr(op, "differentiable", True) and not refuses
+    differentiable = gradients and getattr(op, "differentiable", True)
 
     def run(tensors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         # a tensor that occurs twice stays one tensor
@@ -213,11 +252,11 @@ def _slopes(
             followed, sources, output_gradients=followed, unconnected_gradients="zero"
         )
 
-    results, gradients = (function(run) if traced else run)(tensors)
-    _check_places((*results, *gradients), backend)
+    results, slopes = (function(run) if traced else run)(tensors)
+    _check_places((*results, *slopes), backend)
     shown = sample.view(*(y.to("numpy") for y in results))
     shown = list(shown) if isinstance(shown, (list, tuple)) else [shown]
-    return [y.to("numpy").numpy() for y in (*shown, *gradients)]
+    return [y.to("numpy").numpy() for y in (*shown, *slopes)]
 
 
 def _check_places(tensors: Iterable[Any], backend: str) -> None:
