@@ -103,7 +103,7 @@ from .functions.halves import halved
 from .functions.program import Program, batched_graph
 from .functions.tracing import numpy_random_state
 from .graphs.constants import local_constants
-from .graphs.executors import compiled, telling
+from .graphs.executors import compiled, executor, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.lifting import lifted
@@ -354,6 +354,7 @@ __all__ = [
     "evaluated",
     "exact_quotient",
     "exclusive",
+    "executor",
     "flatten",
     "floats",
     "folded",

@@ -3,6 +3,7 @@
 from ..public import publish
 from .backends import BackendReport, check_backend
 from .conformance.engines import check_engine
+from .conformance.executors import check_executor
 from .gradients import check_gradients
 from .ops import PASSED, check_op
 from .report import Report
@@ -16,6 +17,7 @@ __all__ = [
     "Sample",
     "check_backend",
     "check_engine",
+    "check_executor",
     "check_gradients",
     "check_op",
 ]
