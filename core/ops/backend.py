@@ -16,6 +16,7 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .promotion import promoting
 from .sender import Sender
 from .stopwatch import Stopwatch
 
@@ -60,6 +61,9 @@ class Backend:
     #: Whether reading a value makes the host wait for a device: kernels then use code that works
     #: for all values.
     waits: bool = False
+    #: Whether the library's functions promote dtypes as NumPy's do, booleans and integers with
+    #: floating numbers included; otherwise :meth:`bind` casts their operands.
+    promotes: bool = False
     provider: Any = None
 
     @property
@@ -312,7 +316,8 @@ class Backend:
         Returns
         -------
         callable
-            ``function(*arrays, **params)``.
+            ``function(*arrays, **params)``. Operands of NumPy's elementwise functions are cast as
+            NumPy casts them, unless the library ``promotes`` by itself.
 
         Raises
         ------
@@ -324,7 +329,7 @@ class Backend:
             target = xp
             for part in kernel.split("."):
                 target = getattr(target, part)
-            return target
+            return target if self.promotes else promoting(xp, kernel, target)
 
         def bound(*arrays: Any, **params: Any) -> Any:
             return kernel(xp, *arrays, **params)
