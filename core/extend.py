@@ -203,11 +203,14 @@ from .tensors.convert import (
     among,
     as_tensor,
     beside,
+    beside_tensors,
     check_held,
     constant,
     floats,
     host_array,
     own_array,
+    with_each_other,
+    with_others,
 )
 from .tensors.held import Held
 from .tensors.indexing import decode_index
@@ -318,6 +321,7 @@ __all__ = [
     "batched_graph",
     "begin_step",
     "beside",
+    "beside_tensors",
     "blunt",
     "broadcast_shapes",
     "by_backend",
@@ -470,6 +474,8 @@ __all__ = [
     "warn_user",
     "watching",
     "wish",
+    "with_each_other",
+    "with_others",
     "without_examples",
 ]
 

@@ -26,6 +26,7 @@ __all__ = [
     "backend_of",
     "current_backend",
     "parse_place",
+    "placed",
     "shape_witness",
     "to_numpy",
 ]
@@ -448,6 +449,16 @@ def backend(name: str) -> Iterator[Backend]:
     token = _selected.set(selected)
     try:
         yield chosen
+    finally:
+        _selected.reset(token)
+
+
+@contextmanager
+def placed(owner: Backend, device: str) -> Iterator[None]:
+    """Make new tensors on a device of a backend for a block."""
+    token = _selected.set((owner.name, device or None))
+    try:
+        yield
     finally:
         _selected.reset(token)
 
