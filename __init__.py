@@ -41,8 +41,10 @@ _TABLE = {
     ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
     ".core.ops.backend": "backend",
-    ".core.ops.hookspecs": "hookimpl",
-    ".core.ops.host": "disable_plugin register_plugin registry unregister_plugin",
+    ".core.registry.hookspecs": "hookimpl",
+    ".core.registry.host": (
+        "disable_plugin order_plugins register_plugin registry unregister_plugin"
+    ),
     ".core.tape.arguments": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",

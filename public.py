@@ -221,7 +221,7 @@ def _hint(module_name: str, name: str) -> str:
     if name.startswith("_"):
         return ""
     with suppress(Exception):  # hints of plugins; a wrong plugin must not hide the message
-        import_module(".core.ops.host", _ROOT).registry(strict=False)
+        import_module(".core.registry.host", _ROOT).registry()
     hints = import_module(".hints", _ROOT)
     place = module_name.removeprefix(_ROOT).lstrip(".")
     instead: str | None = hints.INSTEAD.get(place, {}).get(name)

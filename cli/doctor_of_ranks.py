@@ -82,7 +82,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
 
 def _engines() -> dict[str, Any]:
     told = {}
-    for name, engine in registry(strict=False).collectives.items():
+    for name, engine in registry().collectives.items():
         reason = unavailable(engine)
         told[name] = {"unavailable": reason, "told": [] if reason else [*engine.diagnosis()]}
     return told

@@ -22,11 +22,10 @@ def plugin_table() -> str:
     found = quiet_registry()
     heads = ["engines" if kind == "collectives" else kind for kind in KINDS]
     rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *heads)]
-    notes = []
+    notes = list(found.notes)
     for info in found.plugins:
         status, reason = _status(info, found)
-        if reason:
-            notes.append(f"{info.name}: {reason}")
+        notes += [f"{info.name}: {told}" for told in (reason, *info.clashes, *info.notes) if told]
         counts = [len(getattr(info, kind)) for kind in KINDS]
         who = (info.name, info.distribution or "(by hand)", info.version or "-")
         rows.append((*who, status, *counts))
@@ -110,7 +109,7 @@ def quiet_registry() -> Registry:
     """Return the registry with all ops, without warnings about plugins that are not in use."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the table shows them
-        found = registry(strict=False)
+        found = registry()
     for prefix in found.late_ops:
         with suppress(PluginError):  # the ops are then missing in the table
             found.find(f"{prefix}::")
@@ -140,8 +139,9 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
     """Return why a plugin's backends and engines cannot be used here, by their names."""
-    reasons = {name: unavailable(found.backends[name]) for name in info.backends}
-    reasons |= {name: unavailable(found.collectives[name]) for name in info.collectives}
+    parts: list[Any] = [x for x in found.backends.values() if x.provider is info]
+    parts += [x for x in found.collectives.values() if x.provider is info]
+    reasons = {part.name: unavailable(part) for part in parts}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

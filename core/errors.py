@@ -14,6 +14,7 @@ __all__ = [
     "OutOfMemory",
     "PluginError",
     "TraceError",
+    "UnknownName",
     "UnknownOp",
 ]
 
@@ -36,6 +37,10 @@ class BackendMismatch(GradtapeError, TypeError):
 
 class OutOfMemory(GradtapeError, MemoryError):
     """A device has no memory left for an op; the message says what the device holds."""
+
+
+class UnknownName(GradtapeError, ValueError, LookupError):
+    """No plugin provides what a text names: an activation, an optimizer, a loss, ..."""
 
 
 class UnknownOp(GradtapeError, LookupError):

@@ -190,14 +190,14 @@ from .ops.collectives import (
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
-from .ops.hookspecs import hookimpl
-from .ops.host import registry
-from .ops.kinds import PluginInfo
-from .ops.registry import Registry
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
+from .registry.hookspecs import hookimpl
+from .registry.host import registry
+from .registry.info import Candidate, PluginInfo
+from .registry.registry import Registry
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,
@@ -245,6 +245,7 @@ __all__ = [
     "BeyondOrder",
     "BinaryOp",
     "Branch",
+    "Candidate",
     "Communicator",
     "Composed",
     "ConcreteFunction",

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.extend import Graph, default, hookimpl, late, plain
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
     """Provide executors: the backend's own, a kernel call per node, and plans for NumPy."""
     return {
@@ -32,7 +32,7 @@ _PICKLE = "pickle.dump(model, file) pickles a model"
 _STABLEHLO = "gradtape.export.stablehlo(model, spec, path=...) writes StableHLO"
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_formats() -> dict[str, Callable[..., Any] | str]:
     """Provide safetensors, and what to call for formats that ``save`` does not write."""
     return {

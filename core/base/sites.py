@@ -170,7 +170,7 @@ def _names_of(running: FrameType, user: FrameType) -> list[str]:
 
 
 def _advice(name: str, package: str, theirs: list[str]) -> str:
-    found = registry().instead_of(package, theirs)
+    found = registry().replacements.instead_of(package, theirs)
     if found is not None:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name in _ADVICE:

@@ -19,7 +19,7 @@ from ...public import IMPORTING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..ops.registry import Registry
+    from ..registry.registry import Registry
     from ..tensors.op import Op
 
 __all__ = ["F", "face", "late", "op_named", "ops", "public", "registry"]
@@ -36,7 +36,7 @@ def late(name: str) -> Any:
 
 def registry() -> Registry:
     """Return the registry; plugins are discovered on the first call."""
-    found: Registry = late("core.ops.host").registry()
+    found: Registry = late("core.registry.host").registry()
     return found
 
 

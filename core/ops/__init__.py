@@ -1,7 +1,6 @@
-"""Ops on arrays: kernels, rules, the backends that own array types, and the plugins for both.
+"""Ops on arrays: kernels, rules, and the backends that own array types.
 
-Built on base. Exports ``Primitive``, ``Rule``, dispatch by array type, and ``Backend``; hooks and
-the registry are in ``hookspecs``, ``registry`` and ``host``.
+Built on base. Exports ``Primitive``, ``Rule``, dispatch by array type, and ``Backend``.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def _is_numpys(ufunc: Any) -> bool:
 
 def _call_foreign(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run what a plugin has for a ufunc of another library."""
-    found = registry().replacement(ufunc)
+    found = registry().replacements.of(ufunc)
     if found is None or not callable(found[1]):
         raise OnlyValues(lambda: _no_replacement(ufunc))
     place, function = found

@@ -17,6 +17,7 @@ from ..core.errors import (
     OutOfMemory,
     PluginError,
     TraceError,
+    UnknownName,
     UnknownOp,
 )
 from ..public import publish
@@ -33,6 +34,7 @@ __all__ = [
     "OutOfMemory",
     "PluginError",
     "TraceError",
+    "UnknownName",
     "UnknownOp",
 ]
 

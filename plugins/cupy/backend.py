@@ -207,13 +207,13 @@ _ROOMS = {
 }
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_backends() -> list[Backend]:
     """Provide the CuPy backend, whether or not it can be used here."""
     return [_backend]
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
     return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
@@ -233,7 +233,7 @@ def _late(room: str, op: str) -> Callable[..., Any]:
     return kernel
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
     """Provide the executor that captures programs in CUDA graphs."""
     return {"cuda_graphs": _cuda_graphs}

@@ -195,19 +195,19 @@ class JaxBackend(Backend):
         return compiled_by_xla(self, program, arrays)
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_backends() -> list[Backend]:
     """Provide the JAX backend, whether or not it can be used here."""
     return [JaxBackend()]
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_collectives() -> list[Engine]:
     """Provide the engine ``"jax"``, whether or not it can be used here."""
     return [JaxEngine()]
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops whose portable ones read values, which are unknown to XLA."""
     return {(op, "jax"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}

@@ -229,7 +229,7 @@ def _library() -> str:
     return " ".join(first.partition(",")[0].split())
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_collectives() -> list[Engine]:
     """Provide the engine ``"mpi"``."""
     return [MPIEngine()]

@@ -67,13 +67,13 @@ class NumpyBackend(Backend):
         return run
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_backends() -> list[Backend]:
     """Provide the NumPy backend."""
     return [NumpyBackend()]
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
     rooms = (convolution, elementwise, linalg, network, reductions, selection, shapes)

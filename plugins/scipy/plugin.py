@@ -73,13 +73,13 @@ def _tables() -> Any:
     return late("plugins.scipy.tables")
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_late_ops() -> dict[str, Callable[[], list[Op]]]:
     """Provide the ops of ``scipy.special``, when one is first needed."""
     return {"scipy": lambda: _tables().OPS}
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_functions() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """Provide the ops that replace SciPy's ufuncs, and names for its other functions."""
     found: dict[str, Callable[[], Mapping[str, Any]]] = {

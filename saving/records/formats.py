@@ -97,6 +97,6 @@ def _format_of(path: Any) -> tuple[str, Any]:
     if not isinstance(path, (str, os.PathLike)):
         return "", None
     name = os.path.basename(os.fsdecode(path)).lower()
-    formats = registry(strict=False).formats
+    formats = registry().formats
     ending = max((x for x in formats if name.endswith(x)), key=len, default="")
     return ending, formats.get(ending)

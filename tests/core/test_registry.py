@@ -224,7 +224,6 @@ def test_things_that_are_no_ops_or_for_no_op() -> None:
         ({"collectives": [Engine]}, "class .*Engine'> in the list instead of engines"),
         ({"collectives": [Engine()]}, "needs an attribute 'name'"),
         ({"collectives": [type("E", (Engine,), {"name": "auto"})()]}, "cannot be called 'auto'"),
-        ({"collectives": [type("E", (Engine,), {"name": "mpi"})()]}, "both provide the collective"),
         ({"kernels": {("sinn", "numpy"): len}}, "which is unknown; near names: .*sin"),
         ({"kernels": {("no_such_op", "numpy"): len}}, "kernel for the op 'no_such_op'"),
         ({"gradients": {"no_such_op": len}}, "rule for the op 'no_such_op'"),
@@ -382,23 +381,111 @@ def test_two_providers_of_one_op_are_named_with_the_way_out(register) -> None:
     assert gt.registry().op("cubes::cube")(2.0).item() == 8.0  # the first is unharmed
 
 
+@pytest.mark.parametrize("kind", ["kernels", "gradients", "lowerings", "names"])
+def test_of_two_third_parties_neither_wins_unless_an_order_is_set(register, kind) -> None:
+    made = [object(), object()] if kind == "names" else [lambda x: x, lambda x: x]
+    key: Any = {"kernels": ("sin", "numpy"), "lowerings": ("sin", "acme")}.get(kind, "sin")
+
+    def hooks(item):
+        return {kind: {"activation": {"acme::act": item}} if kind == "names" else {key: item}}
+
+    register("one", **hooks(made[0]))
+    with pytest.raises(PluginError, match=r"'one' and plugin 'two' both provide .*ORDER=two"):
+        gt.register_plugin(plugin(**hooks(made[1])), "two")
+    gt.order_plugins(["one"])
+    try:
+        register("two", **hooks(made[1]))
+        found = gt.registry()
+        table = {"gradients": "rule"}.get(kind, kind.removesuffix("s"))
+        name = ("activation", "acme::act") if kind == "names" else key
+        assert [x.info.name for x in found.candidates(table, name)][:2] == ["one", "two"]
+        assert found.owner(table, name).name == "one"
+        gt.order_plugins(["two"])
+        assert gt.registry().owner(table, name).name == "two"
+    finally:
+        gt.order_plugins([])
+    with pytest.raises(PluginError, match="neither takes precedence"):
+        gt.registry().refuse_clash(table, name)
+
+
+def test_a_clash_of_kernels_harms_only_the_op_on_that_backend(entry_points) -> None:
+    entry_points(
+        one=plugin(kernels={("sin", "numpy"): np.sin}),
+        two=plugin(kernels={("sin", "numpy"): np.sin, ("cos", "numpy"): lambda x: x + 7}),
+    )
+    with pytest.raises(PluginError, match="both provide the kernel"):
+        gt.sin(1.0)
+    assert gt.cos(1.0).item() == 8.0  # what does not clash wins over gradtape's own kernel
+    assert gt.tan(0.0).item() == 0.0
+
+
+def test_a_third_partys_kernel_and_gradient_win_over_gradtapes_own(register) -> None:
+    calls = []
+
+    def product(x, y):
+        calls.append(x.shape)
+        return x @ y
+
+    register("fast", kernels={("matmul", "numpy"): product}, gradients={"sin": lambda g, x: g * 5})
+    a = gt.ones((2, 2))
+    assert gt.matmul(a, a).tolist() == [[2, 2], [2, 2]]
+    assert gt.function(gt.matmul)(a, a).tolist() == [[2, 2], [2, 2]]
+    assert len(calls) == 2
+    assert gradient(gt.sin, 1.0).item() == 5.0
+    gt.unregister_plugin("fast")
+    gt.matmul(a, a)
+    assert gradient(gt.sin, 0.0).item() == 1.0
+    assert len(calls) == 2
+    gt.register_plugin(plugin(), "fast")  # for the fixture to take back
+
+
+@pytest.mark.parametrize("rank", ["tryfirst", "trylast"])
+def test_a_hook_says_whether_it_wins(rank: str) -> None:
+    def of(value, **marks):
+        made = types.SimpleNamespace()
+        made.gradtape_kernels = hookimpl(**marks)(
+            lambda: {("sin", "numpy"): lambda x: x * 0 + value}
+        )
+        return made
+
+    gt.register_plugin(of(1), "usual")
+    try:
+        gt.register_plugin(of(2, **{rank: True}), "wishful")
+        try:
+            assert gt.sin(0.5).item() == (2 if rank == "tryfirst" else 1)
+        finally:
+            gt.unregister_plugin("wishful")
+    finally:
+        gt.unregister_plugin("usual")
+    with pytest.raises(PluginError, match="both tryfirst and trylast"):
+        hookimpl(tryfirst=True, trylast=True)
+
+
 @pytest.mark.parametrize(
-    "hooks",
+    ("hooks", "message"),
     [
-        {"ops": [Op("sin", "sin", inputs=("x",), infer=specs)]},
-        {"kernels": {("sin", "numpy"): np.sin}},
-        {"gradients": {"sin": lambda g: g}},
-        {"gradients": {"clash::bare": lambda g: g}},
+        ({"ops": [Op("sin", "sin", inputs=("x",), infer=specs)]}, "bare op names are gradtape's"),
+        ({"ops": [cube_op("gradtape::cube")]}, "has gradtape's name in front"),
+        ({"modules": {"layers.Mine": gt.Module}}, r"cannot be called 'layers.Mine'.*'clashing.Mi"),
+        ({"modules": {"Mine": gt.Module}}, "cannot be called 'Mine': bare names"),
+        ({"names": {"activation": {"mine": abs}}}, "activation cannot be called 'mine'"),
+        ({"names": {"activatoin": {"a::mine": abs}}}, "'activatoin'; near names: activation"),
     ],
-    ids=["op", "kernel", "rule", "second rule"],
 )
-def test_everything_has_one_provider(register, hooks) -> None:
-    register("bare", ops=[Op("clash::bare", lambda xp, x: x, infer=specs)])
-    register("rule", gradients={"clash::bare": lambda g: g})
-    if "kernels" in hooks:
-        register("kernel", kernels={("sin", "numpy"): np.sin})
-    with pytest.raises(PluginError, match="both provide"):
+def test_names_of_gradtape_are_reserved(hooks, message: str) -> None:
+    with pytest.raises(PluginError, match=message):
         gt.register_plugin(plugin(**hooks), "clashing")
+
+
+def test_hooks_of_another_version_are_notes(register) -> None:
+    register("newer", ops=[cube_op()], future_thing=[])
+    assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
+    info = next(info for info in gt.registry().plugins if info.name == "newer")
+    assert "gradtape_future_thing, which is not a hook of this version" in info.notes[0]
+    opps = hookimpl(optionalhook=True)(lambda: [])  # noqa: PIE807 - a function that takes a mark
+    optional = types.SimpleNamespace(gradtape_opps=opps)
+    gt.register_plugin(optional, "optional")  # a name that would otherwise count as misspelt
+    gt.unregister_plugin("optional")
 
 
 def test_names_of_plugins_are_unique(register) -> None:
@@ -525,7 +612,13 @@ def entry_points(monkeypatch):
                 monkeypatch.setitem(sys.modules, module.__name__, module)
                 value = module.__name__
             points.append(importlib.metadata.EntryPoint(name, value, "gradtape"))
-        monkeypatch.setattr(importlib.metadata, "entry_points", lambda **kw: [*real(**kw), *points])
+        every = real()
+        points += [x for group in every.groups for x in every.select(group=group)]
+        monkeypatch.setattr(
+            importlib.metadata,
+            "entry_points",
+            lambda **asked: importlib.metadata.EntryPoints(points).select(**asked),
+        )
         look_again()
 
     yield install
@@ -557,16 +650,60 @@ def test_a_plugin_whose_hook_fails_is_reported_and_not_fatal(entry_points) -> No
         assert gt.registry().op("sin")(0.0).item() == 0.0
 
 
-def test_installed_plugins_that_clash_are_an_error_until_one_is_disabled(entry_points) -> None:
-    entry_points(one=plugin(ops=[cube_op()]), two=plugin(ops=[cube_op()]))
-    with pytest.raises(PluginError, match="GRADTAPE_DISABLE_PLUGINS=two"):
-        gt.registry()
-    assert any(info.clash for info in gt.registry(strict=False).plugins)
+def test_installed_plugins_that_clash_lose_only_that_item(entry_points) -> None:
+    entry_points(one=plugin(ops=[cube_op()]), two=plugin(ops=[cube_op(), cube_op("cubes::other")]))
+    assert gt.sin(0.0).item() == 0.0
+    with pytest.raises(PluginError, match=r"GRADTAPE_PLUGINS_ORDER=two.*disable_plugin"):
+        gt.registry().op("cubes::cube")
+    assert gt.registry().op("cubes::other")(2.0).item() == 8.0
+    assert [bool(x.clashes) for x in gt.registry().plugins if x.name in ("one", "two")] == [
+        True
+    ] * 2
     gt.disable_plugin("two")
     try:
         assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
     finally:
         gt.disable_plugin("two", disabled=False)
+
+
+def test_a_misspelt_entry_point_group_is_noted(entry_points, monkeypatch) -> None:
+    entry_points()
+    real = importlib.metadata.entry_points
+    points = [importlib.metadata.EntryPoint("acme", "acme", "gradtape.module")]
+    points += [x for group in real().groups for x in real().select(group=group)]
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda **kw: importlib.metadata.EntryPoints(points)
+    )
+    look_again()
+    (note,) = gt.registry().notes
+    assert "group 'gradtape.module' is none of gradtape's; near names: gradtape.modules" in note
+
+
+def test_a_hook_may_wait_until_what_it_provides_is_needed(entry_points, monkeypatch) -> None:
+    imported = []
+
+    class Late(types.ModuleType):
+        def __getattr__(self, name):
+            imported.append(name)
+            raise AttributeError(name)
+
+    module = Late("pretend_late")
+    module.gradtape_modules = hookimpl(lambda: {"late.Module": gt.Module})
+    monkeypatch.setitem(sys.modules, "pretend_late", module)
+    entry_points()
+    real = importlib.metadata.entry_points
+    points = [importlib.metadata.EntryPoint("late", "pretend_late", "gradtape.modules")]
+    points += [x for group in real().groups for x in real().select(group=group)]
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda **kw: importlib.metadata.EntryPoints(points).select(**kw),
+    )
+    look_again()
+    info = next(info for info in gt.registry().infos if info.name == "late")
+    assert info.waiting == {"modules"}
+    assert gt.registry().modules["late.Module"] is gt.Module
+    assert (info.waiting, info.modules) == (set(), ["late.Module"])
 
 
 # -- backends --------------------------------------------------------------------------------------

@@ -2,93 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ...hints import CLASSES
 from ...hints import add as add_hint
+from ..base.table import face
 from ..errors import PluginError
-from .backend import Backend
-from .checks import check_rules
-from .collectives import Engine
+from ..ops.backend import Backend
+from ..ops.checks import check_rules
+from ..ops.collectives import Engine
+from ..ops.primitive import Primitive
 from .hooks import near_names
-from .primitive import Primitive
+from .info import PluginInfo
 
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["DISABLE", "KINDS", "Kind", "PluginInfo"]
+__all__ = ["DISABLE", "KINDS", "NAMED", "Clash", "Kind"]
 
 #: The environment variable with the names of plugins to disable.
 DISABLE = "GRADTAPE_DISABLE_PLUGINS"
+#: The kinds of objects that a text may name.
+NAMED = (
+    *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
+    *("schedule", "callback"),
+)
 
 
-@dataclass
-class PluginInfo:
-    """A plugin and what it provides.
-
-    Attributes
-    ----------
-    name
-        The entry point's name, or the name given to ``register_plugin``.
-    distribution, version
-        The installed distribution; empty if registered by hand.
-    problem
-        Why it is not in use, or ``None``.
-    clash
-        Whether the problem is that another plugin provides the same thing.
-    late
-        Whether it ships with gradtape and is imported when classes are first needed.
-    ops, rules, kernels, backends, modules, executors, collectives
-        The names of what it provides.
-    late_ops
-        The prefixes of ops that are loaded when first needed.
-    formats
-        The ends of file names whose formats it writes.
-    functions
-        The modules of other libraries whose functions it replaces for tensors.
-    hints
-        The names that gradtape lacks, for which it says what to use instead.
-    """
-
-    name: str
-    distribution: str = ""
-    version: str = ""
-    problem: str | None = None
-    clash: bool = False
-    late: bool = False
-    ops: list[str] = field(default_factory=list)
-    rules: list[str] = field(default_factory=list)
-    kernels: list[tuple[str, str]] = field(default_factory=list)
-    backends: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
-    executors: list[str] = field(default_factory=list)
-    collectives: list[str] = field(default_factory=list)
-    late_ops: list[str] = field(default_factory=list)
-    formats: list[str] = field(default_factory=list)
-    functions: list[str] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
-
-    @property
-    def ours(self) -> bool:
-        """Whether it ships with gradtape, and is tested with it."""
-        return self.distribution == "gradtape"
-
-    def __str__(self) -> str:
-        where = f" ({self.distribution} {self.version})" if self.distribution else ""
-        return f"plugin {self.name!r}{where}"
+class Clash(PluginError):
+    """One item of a plugin cannot be used, because of what another plugin provides."""
 
 
 class Kind:
     """One kind of thing that plugins provide: its hook, its checks and where it is stored."""
 
-    def __init__(self, name: str, of: str = "", right: Callable[[Any], bool] = bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        of: str = "",
+        right: Callable[[Any], bool] = bool,
+        *,
+        plural: str = "",
+        waits: bool = False,
+        reserves: bool = False,
+    ) -> None:
         self.name = name
         #: The hook is called ``gradtape_<hook>``; attributes of this name store its results.
-        self.hook = f"{name}s"
+        self.hook = plural or f"{name}s"
         #: The values of the hook's mapping, for messages, and the check that each must pass.
         self.of, self.right = of, right
+        #: Whether plugins may have the hook called only when its results are first needed.
+        self.waits = waits
+        #: Whether bare names, and names that start with a package of gradtape, are gradtape's own.
+        self.reserves = reserves
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         """Return what a plugin provides, by name; raise for a wrong result of the hook."""
@@ -113,24 +81,24 @@ class Kind:
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
-        other = self.other_owner(registry, info, name, ops)
-        if other is not None:
-            info.clash = True
+        if self.reserves and not info.may_use_reserved_names and _is_reserved(name):
+            who = info.distribution or info.name
+            bare = name.rpartition("::")[2].rpartition(".")[2]
             raise PluginError(
-                f"{info} and {other} both provide the {self.name} {name!r}; disable one with the "
-                f"environment variable {DISABLE}={info.name} (or {other.name}), or with "
-                f"gradtape.disable_plugin({info.name!r})"
+                f"{info}: the {self.name} cannot be called {name!r}: bare names, and names that "
+                f"start with a package of gradtape, are gradtape's own; call it '{who}.{bare}'"
             )
 
-    def other_owner(
-        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
-    ) -> PluginInfo | None:
-        """Return the plugin that already provides the same."""
-        return registry.owner(self.name, name)
-
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        """Merge an item."""
-        getattr(registry, self.hook)[name] = item
+        """Put the winner among an item's providers in use."""
+        registry.tables[self.hook][name] = item
+
+    def remove(self, registry: Registry, name: Any, message: str) -> None:
+        """Take an item out of use, since several plugins provide it."""
+        registry.tables[self.hook].pop(name, None)
+
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
+        """List an item among those that a plugin provides."""
         getattr(info, self.hook).append(name)
 
     def _check_op(self, info: PluginInfo, name: str, ops: Mapping[str, Any]) -> None:
@@ -139,6 +107,14 @@ class Kind:
                 f"{info} provides a {self.name} for the op {name!r}, which is unknown"
                 f"{near_names(name, ops)}"
             )
+
+
+def _is_reserved(name: str) -> bool:
+    """Return whether a name is bare, or has a package of gradtape in front."""
+    if "::" in name:
+        return name.partition("::")[0] in ("", face().__name__)
+    head, dot, _ = name.partition(".")
+    return not dot or head == face().__name__ or head in face().__all__
 
 
 class _Listed(Kind):
@@ -167,28 +143,22 @@ class _Listed(Kind):
         item.provider = info
 
 
-class _Modules(Kind):
-    def other_owner(
-        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
-    ) -> PluginInfo | None:
-        if not info.ours:
-            registry.modules  # noqa: B018  # gradtape's own classes come first
-        return registry.owners.get((self.name, name))
-
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        registry.classes[name] = item
-        info.modules.append(name)
-
-
 class _Ops(_Listed):
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
-        if "::" not in name and not info.ours:
+        if info.may_use_reserved_names:
+            return
+        if "::" not in name:
             raise PluginError(
                 f"{info}: bare op names are gradtape's own; call the op "
                 f"'{info.distribution or info.name}::{name}'"
+            )
+        if _is_reserved(name):
+            raise PluginError(
+                f"{info}: the op {name!r} has gradtape's name in front; call it "
+                f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
             )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
@@ -197,6 +167,9 @@ class _Ops(_Listed):
             item.rules_provider = info
         if not info.ours:
             check_rules(item)
+
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
+        super().note(info, name, item)
         if item.differentiable:
             info.rules.append(name)
 
@@ -213,11 +186,11 @@ class _Backends(_Listed):
             )
         for other in registry.backends.values():
             both = _modules(item) & _modules(other)
-            if both:
-                raise PluginError(
+            if both and other.name != name:
+                raise Clash(
                     f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
                     f"which belong to the backend {other.name!r} ({other.provider}); only one "
-                    "backend can own an array type"
+                    f"backend can own an array type: call yours {other.name!r} to replace that one"
                 )
 
 
@@ -240,13 +213,15 @@ def _modules(backend: Backend) -> set[str]:
     return set(named if isinstance(named, tuple) else (named,))
 
 
-class _Kernels(Kind):
+class _ForOps(Kind):
+    """Functions by op name and another name: of a backend, or of an executor or exporter."""
+
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         if not isinstance(provided, Mapping):
-            raise self._wrong(info, provided, "a mapping from (op name, backend name)")
+            raise self._wrong(info, provided, f"a mapping from {self.of}")
         for key, kernel in provided.items():
             if type(key) is not tuple or list(map(type, key)) != [str, str]:
-                raise self._wrong(info, key, "(op name, backend name)", " as a key")
+                raise self._wrong(info, key, self.of, " as a key")
             if not callable(kernel):
                 raise self._wrong(info, kernel, "a function", f" for {key}")
         return provided.items()
@@ -264,18 +239,8 @@ class _Rules(Kind):
             "rule",
             "a rule or rules by input",
             lambda rule: callable(rule) or isinstance(rule, Mapping),
+            plural="gradients",
         )
-        self.hook = "gradients"
-
-    def other_owner(
-        self, registry: Registry, info: PluginInfo, name: Any, ops: Mapping[str, Any]
-    ) -> PluginInfo | None:
-        other = super().other_owner(registry, info, name, ops)
-        if other is None and name in ops:
-            op = ops[name]
-            if op.differentiable and type(op.rules_provider) is not str:
-                return registry.owner("op", name) or info
-        return other
 
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
@@ -288,7 +253,18 @@ class _Rules(Kind):
             raise PluginError(f"{info}: {error}") from None
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        registry.give_rules(info, registry.ops[name], item)
+        if name in registry.ops:  # several plugins may provide the op
+            registry.give_rules(info, registry.ops[name], item)
+
+    def remove(self, registry: Registry, name: Any, message: str) -> None:
+        def clashing(*given: Any, **params: Any) -> Any:
+            raise PluginError(message)
+
+        if name in registry.ops:
+            registry.give_rules(None, registry.ops[name], clashing)
+
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
+        info.rules.append(name)
 
 
 class _LateOps(Kind):
@@ -303,19 +279,22 @@ class _LateOps(Kind):
             )
 
 
-class _Formats(Kind):
+class _Endings(Kind):
+    """What is found by the end of a file's name."""
+
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if name[0] != "." or name != name.lower():
             raise PluginError(
-                f"{info}: the format {name!r} is not the end of a file name, such as '.npz'"
+                f"{info}: the {self.name} {name!r} is not the end of a file name, such as '.npz'"
             )
-        if name in (".h5", ".hdf5"):  # gradtape.save would refuse the paths of its own files
+        # gradtape.save would refuse the paths of its own files
+        if name in (".h5", ".hdf5") and not info.may_use_reserved_names:
             raise PluginError(
-                f"{info}: the format {name!r} is that of gradtape's own files; choose a longer "
-                f"ending, such as '.{info.name.lower()}{name}'"
+                f"{info}: the {self.name} {name!r} is that of gradtape's own files; choose a "
+                f"longer ending, such as '.{info.name.lower()}{name}'"
             )
 
 
@@ -330,20 +309,23 @@ class _Functions(Kind):
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         return [((name, info.name), load) for name, load in super().items(info, provided)]
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        registry.functions[name] = item
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
         info.functions.append(name[0])
 
 
-class _Hints(Kind):
-    """What to use instead of names that gradtape lacks, by module or class and name."""
+class _Nested(Kind):
+    """Items by place and name: the hook returns a mapping of mappings."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         return [
-            ((place, name), text)
-            for place, texts in super().items(info, provided)
-            for name, text in texts.items()
+            ((place, name), item)
+            for place, items in super().items(info, provided)
+            for name, item in items.items()
         ]
+
+
+class _Hints(_Nested):
+    """What to use instead of names that gradtape lacks, by module or class and name."""
 
     def check(
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
@@ -357,25 +339,91 @@ class _Hints(Kind):
             )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
-        registry.hints[name] = item
-        info.hints.append(".".join(filter(None, name)))
+        super().install(registry, info, name, item)
         place, lacking = name
         add_hint(place, lacking, item)
+
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
+        info.hints.append(".".join(filter(None, name)))
+
+
+class _Names(_Nested):
+    """Objects that a text may name, by kind and name."""
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        kind, text = name
+        if kind not in NAMED:
+            raise PluginError(
+                f"{info}: gradtape_names has names of the kind {kind!r}"
+                f"{near_names(str(kind), NAMED)}; kinds are {', '.join(NAMED)}"
+            )
+        if type(text) is not str or not text:
+            raise PluginError(f"{info}: gradtape_names: the name {text!r} of a {kind} is no text")
+        if not info.may_use_reserved_names and _is_reserved(text):
+            who = info.distribution or info.name
+            raise PluginError(
+                f"{info}: the {kind} cannot be called {text!r}: bare names, and names that start "
+                f"with a package of gradtape, are gradtape's own; call it '{who}::{text}'"
+            )
+
+
+class _ByFunction(Kind):
+    """Items by a function, instead of a name."""
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Mapping):
+            raise self._wrong(info, provided, f"a mapping from functions to {self.of}")
+        for key, item in provided.items():
+            if not callable(key):
+                raise self._wrong(info, key, "a function", " as a key")
+            if not self.right(item):
+                raise self._wrong(info, item, self.of, f" for {key!r}")
+        return provided.items()
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, ModuleType) or (
+        type(item) is str and all(map(str.isidentifier, item.split(".")))
+    )
+
+
+def _are_named(items: Any) -> bool:
+    return isinstance(items, Mapping)
 
 
 #: In the order of merging: rules and kernels come after the ops that they belong to.
 KINDS: tuple[Kind, ...] = (
     _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
     _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
-    _Modules("module", "a class", lambda item: isinstance(item, type)),
+    Kind("module", "a class", lambda item: isinstance(item, type), waits=True, reserves=True),
     Kind("executor", "a function of a graph", callable),
     _Collectives(
         "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
     ),
-    _Formats("format", "a function or a text", lambda x: callable(x) or (x and type(x) is str)),
+    _Endings(
+        "format",
+        "a function, an object with 'write' or 'read', or a text",
+        lambda x: (
+            callable(x) or (x and type(x) is str) or hasattr(x, "write") or hasattr(x, "read")
+        ),
+        waits=True,
+    ),
     _LateOps("late_op", "a function that returns ops", callable),
     _Functions("function", "a function that returns a mapping from names", callable),
     _Hints("hint", "a mapping from names to texts", _are_texts),
-    _Kernels("kernel"),
+    _ForOps("kernel", "(op name, backend name)"),
     _Rules(),
+    _Names("name", "a mapping from names to objects", _are_named, waits=True),
+    Kind("namespace", "a module, or the path of one", _is_path, waits=True),
+    _ForOps("lowering", "(op name, target)", waits=True),
+    Kind("command", "a function of a parser", callable, waits=True),
+    Kind("exporter", "a function", callable, waits=True),
+    _Endings("storage", "a storage", lambda x: x is not None, waits=True),
+    Kind("dataset", "a function", callable, waits=True),
+    Kind("diagnosis", "a function", callable, plural="diagnoses", waits=True),
+    Kind("launcher", "a launcher", lambda x: x is not None, waits=True),
+    _ByFunction("converter", "a function", callable, waits=True),
+    Kind("sample", "a list of samples", lambda x: isinstance(x, Sequence), waits=True),
 )

@@ -9,8 +9,9 @@ from typing import Any
 
 from ..errors import PluginError
 from . import hookspecs
+from .info import Rank
 
-__all__ = ["HOOKS", "check_hooks", "near_names"]
+__all__ = ["HOOKS", "check_hooks", "near_names", "rank_of"]
 
 #: The names of all hooks.
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(f"{hookspecs.PROJECT}_"))
@@ -25,14 +26,27 @@ def near_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; near names: {', '.join(near)}" if near else ""
 
 
-def check_hooks(plugin: Any) -> None:
+def check_hooks(plugin: Any, newer: bool = False) -> list[str]:
     """Check a plugin (a module, an object or a class) for hooks that would not be called.
+
+    Parameters
+    ----------
+    plugin
+        The plugin.
+    newer
+        Whether it was written for a later version, which may have hooks that this one lacks.
+
+    Returns
+    -------
+    list of str
+        Notes about marked functions that are hooks of another version, and are not called.
 
     Raises
     ------
     PluginError
-        If a marked function is not a hook or takes arguments, if an unmarked one seems to be meant
-        as a hook, or if the plugin is itself a function or a plain value, such as a module's name.
+        If a marked function takes arguments or almost has the name of a hook; or if an unmarked
+        one seems to be meant as a hook. A plugin that is itself a function or a plain value, such
+        as a module's name, is an error too.
     """
     what = "function" if inspect.isroutine(plugin) else type(plugin).__name__
     if what == "function" or type(plugin) in _VALUES:
@@ -40,20 +54,44 @@ def check_hooks(plugin: Any) -> None:
         raise PluginError(
             f"{told} is a {what}; a plugin is a module or an object with hook functions"
         )
+    notes = []
     for attribute in dir(plugin):
         value = getattr(plugin, attribute, None)
         mark = getattr(value, _MARK, None) if inspect.isroutine(value) else None
         if mark is None:
             _check_unmarked(attribute, value)
+            continue
+        name = attribute if mark["specname"] is None else mark["specname"]
+        if name in HOOKS:
+            _check_marked(value)
         else:
-            _check_marked(attribute if mark["specname"] is None else mark["specname"], value)
+            notes.append(_unknown(name, value, newer or mark["optionalhook"]))
+    return notes
 
 
-def _check_marked(name: str, value: Any) -> None:
-    """Raise if a marked function is not a hook, or cannot be called as one."""
-    if name not in HOOKS:
-        near = near_names(name, HOOKS) or f"; there are {', '.join(HOOKS)}"
-        raise PluginError(f"{_told(value)} is marked with hookimpl, but is not a hook{near}")
+def rank_of(plugin: Any, hook: str) -> int:
+    """Return the rank that a plugin's hook asks for; see :class:`Rank`."""
+    for attribute in (f"{hookspecs.PROJECT}_{hook}", *dir(plugin)):
+        mark = getattr(getattr(plugin, attribute, None), _MARK, None)
+        if mark is not None and (mark["specname"] or attribute) == f"{hookspecs.PROJECT}_{hook}":
+            return Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
+    return Rank.USUAL
+
+
+def _unknown(name: str, value: Any, allowed: bool) -> str:
+    """Return a note on a hook of another version; raise for a name that seems misspelt."""
+    near = near_names(name, HOOKS, cutoff=0.85)
+    if not allowed and (near or not name.startswith(f"{hookspecs.PROJECT}_")):
+        near = near or near_names(name, HOOKS) or f"; there are {', '.join(HOOKS)}"
+        raise PluginError(
+            f"{_told(value)} is marked with hookimpl, but is not a hook{near}; for a hook of a "
+            "later version of gradtape, write @gradtape.hookimpl(optionalhook=True)"
+        )
+    return f"{_told(value)} implements {name}, which is not a hook of this version: not called"
+
+
+def _check_marked(value: Any) -> None:
+    """Raise if a marked function cannot be called as a hook."""
     wanted = _wanted(value)
     if wanted == ["self"]:
         raise PluginError(

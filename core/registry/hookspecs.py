@@ -8,14 +8,17 @@ fast to import: import heavy libraries in the methods of its backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import pluggy
 
+from ..errors import PluginError
+
 if TYPE_CHECKING:
+    from ..ops.backend import Backend
+    from ..ops.collectives import Engine
     from ..tensors.op import Op
-    from .backend import Backend
-    from .collectives import Engine
 
 PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -26,22 +29,49 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 _hookimpl = pluggy.HookimplMarker(PROJECT)
 
 
-def hookimpl(function: Fn) -> Fn:
+@overload
+def hookimpl(function: Fn) -> Fn: ...
+
+
+@overload
+def hookimpl(
+    *,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    optionalhook: bool = False,
+    specname: str | None = None,
+) -> Callable[[Fn], Fn]: ...
+
+
+def hookimpl(
+    function: Any = None,
+    *,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    optionalhook: bool = False,
+    specname: str | None = None,
+) -> Any:
     """Mark a plugin's function as an implementation of the hook of the same name.
 
     Parameters
     ----------
     function
         A function with the name of a hook, or assigned to that name in the plugin:
-        ``gradtape_ops``, ``gradtape_gradients``, ``gradtape_kernels``, ``gradtape_backends``,
-        ``gradtape_modules``, ``gradtape_executors``, ``gradtape_collectives``,
-        ``gradtape_formats``, ``gradtape_late_ops``, ``gradtape_functions`` or
-        ``gradtape_hints``.
+        ``gradtape_ops``, ``gradtape_kernels``, ``gradtape_backends``, ... ``docs/plugins.md`` lists
+        all hooks.
+    tryfirst, trylast
+        Whether what it provides takes precedence over what other plugins provide of the same name,
+        or the other way round. Two plugins of the same rank clash: that one thing cannot be used
+        until the user sets an order. gradtape's own plugins are marked ``trylast``.
+    optionalhook
+        Whether the hook may be unknown to the installed version of gradtape.
+    specname
+        The hook's name, if the function has another one.
 
     Returns
     -------
     callable
-        The function itself.
+        The function itself; a decorator if no function is given.
 
     Examples
     --------
@@ -49,8 +79,19 @@ def hookimpl(function: Fn) -> Fn:
     >>> @gt.hookimpl
     ... def gradtape_ops():
     ...     return [Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})]
+    >>> @gt.hookimpl(tryfirst=True)
+    ... def gradtape_kernels():
+    ...     return {("matmul", "numpy"): my_matmul}
     """
-    return _hookimpl(function)
+    if tryfirst and trylast:
+        raise PluginError("hookimpl: a hook cannot be both tryfirst and trylast")
+    return _hookimpl(
+        function,
+        tryfirst=tryfirst,
+        trylast=trylast,
+        optionalhook=optionalhook,
+        specname=specname,
+    )
 
 
 @hookspec
@@ -79,7 +120,8 @@ def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
 def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
     """Return kernels by ``(op name, backend name)``, which replace the op's portable kernel.
 
-    Each is a function of the backend's raw arrays and the op's parameters.
+    Each is a function of the backend's raw arrays and the op's parameters. It also replaces a
+    kernel that gradtape has for this backend.
     """
 
 
@@ -151,3 +193,82 @@ def gradtape_hints() -> Mapping[str, Mapping[str, str]]:  # type: ignore[empty-b
     package itself, ``"nn"``, ``"Tensor"``, ``"Module"`` or ``"training.Optimizer"``. The message
     for ``gt.old`` then ends with ``use acme.new(x)``. A plugin's hint replaces gradtape's own.
     """
+
+
+@hookspec
+def gradtape_names() -> Mapping[str, Mapping[str, Any]]:  # type: ignore[empty-body]
+    """Return what a text may name, by kind and name.
+
+    Kinds are ``"activation"``, ``"optimizer"``, ``"loss"``, ``"metric"``, ``"initializer"``,
+    ``"regularizer"``, ``"constraint"``, ``"schedule"`` and ``"callback"``: ``{"activation":
+    {"acme::act": act}}`` is for ``Dense(4, activation="acme::act")``. The value is what could be
+    given instead of the text, or a class to create it from.
+    """
+
+
+@hookspec
+def gradtape_namespaces() -> Mapping[str, str | ModuleType]:  # type: ignore[empty-body]
+    """Return packages that stand under ``gradtape``, by name: ``{"acme": "acme.public"}``.
+
+    ``gt.acme`` is then the module ``acme.public``, which is imported at its first use.
+    """
+
+
+@hookspec
+def gradtape_lowerings() -> Mapping[  # type: ignore[empty-body]
+    tuple[str, str], Callable[..., Any]
+]:
+    """Return how an executor or exporter expresses an op, by ``(op name, target)``.
+
+    Targets of gradtape are ``"planned"``, ``"llvm"``, ``"cuda"``, ``"onnx"`` and ``"stablehlo"``;
+    each documents the arguments of its functions. An op whose portable kernel is a formula needs
+    none.
+    """
+
+
+@hookspec
+def gradtape_commands() -> Mapping[str, Callable[..., None]]:  # type: ignore[empty-body]
+    """Return commands of the command line, by name.
+
+    A function ``add(parser)`` adds arguments to an ``argparse.ArgumentParser``, and calls
+    ``parser.set_defaults(run=...)`` with a function that receives the parsed options and returns
+    the exit code. The first line of its docstring is the command's help.
+    """
+
+
+@hookspec
+def gradtape_exporters() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+    """Return what writes models for other runtimes, by the name of the format."""
+
+
+@hookspec
+def gradtape_storages() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """Return containers of whole files, by the end of file names, such as ``".zarr"``."""
+
+
+@hookspec
+def gradtape_datasets() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
+    """Return functions that load data, by the dataset's name."""
+
+
+@hookspec
+def gradtape_diagnoses() -> Mapping[str, Callable[[], Mapping[str, Any]]]:  # type: ignore[empty-body]
+    """Return functions that say what ``gradtape doctor`` shows, by the name of the section.
+
+    Each returns JSON values: ``"lines"`` to print, ``"advice"``, and the data behind them.
+    """
+
+
+@hookspec
+def gradtape_launchers() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """Return what starts the ranks of a job for ``gradtape train``, by the engine's name."""
+
+
+@hookspec
+def gradtape_converters() -> Mapping[Any, Callable[..., Any]]:  # type: ignore[empty-body]
+    """Return what converted Python code calls in a trace instead of a function, by the function."""
+
+
+@hookspec
+def gradtape_samples() -> Mapping[str, Sequence[Any]]:  # type: ignore[empty-body]
+    """Return samples for ``gradtape.testing``, by op name: lists of ``gradtape.testing.Sample``."""

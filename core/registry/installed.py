@@ -7,48 +7,105 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from importlib.metadata import Distribution, EntryPoint
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..base import table
 from ..errors import PluginError
+from .hooks import near_names
 from .hookspecs import PROJECT
-from .kinds import PluginInfo
+from .info import PluginInfo
 
-__all__ = ["installed_plugins"]
+__all__ = ["Found", "installed_plugins"]
 
-Found = tuple[PluginInfo, Callable[[], Any]]
 
-#: The plugins of gradtape that provide only classes; no op needs them.
-LATE = ("layers", "training")
+class Found(NamedTuple):
+    """A plugin that is declared by a distribution.
+
+    Attributes
+    ----------
+    info, load
+        What is known of it, and the function that imports it.
+    hook
+        Without ``gradtape_``, the hook for which it is declared, by the group ``gradtape.<hook>``:
+        it is imported when what this hook provides is first needed. Empty for the group
+        ``gradtape``: it is imported at once.
+    """
+
+    info: PluginInfo
+    load: Callable[[], Any]
+    hook: str = ""
+
+
 _POINTS = "entry_points.txt"
 
 
-def installed_plugins() -> list[Found]:
-    """Return the plugins that distributions declare, gradtape's own first, each with its loader.
+def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
+    """Return the plugins that distributions declare, gradtape's own first.
 
     A plugin whose distribution is broken has a problem.
+
+    Parameters
+    ----------
+    hooks
+        The hooks, without ``gradtape_``, for which a plugin may be declared.
+
+    Returns
+    -------
+    found : list of Found
+        One for each entry point; those of one distribution and name share ``info``.
+    notes : list of str
+        Entry-point groups that seem to be misspelt.
     """
-    found: list[Found] = []
+    broken: list[Found] = []
     try:
-        points = list(importlib.metadata.entry_points(group=PROJECT))
+        every = importlib.metadata.entry_points()
+        points = [x for group in every.groups for x in every.select(group=group)]
     except Exception:  # a distribution has a broken file: which one, and what do the others have?
-        points, found = _one_by_one()
-    seen: set[tuple[str, str]] = set()
-    for point in points:
-        if (point.name, point.value) not in seen:  # an editable install may list itself twice
-            seen.add((point.name, point.value))
-            found.append((_info(point), partial(_load, point)))
+        points, broken = _one_by_one()
+    groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
+    found, notes = _plugins_of(points, groups)
     version = table.public("__version__")
-    if not any(info.ours and info.version == version for info, _ in found):
-        found = [(info, load) for info, load in found if not info.ours]
-        found += _declared_by_the_package(version)
-    for info, _ in found:
-        info.late = info.ours and info.name in LATE
+    if not any(each.info.ours and each.info.version == version for each in found):
+        found = [each for each in found if not each.info.ours]
+        found += _declared_by_the_package(version, groups)
     # the built-in plugins come first, known by their distribution and not by name
-    return sorted(found, key=lambda each: (not each[0].ours, each[0].name))
+    return sorted([*broken, *found], key=lambda each: (not each.info.ours, each.info.name)), notes
+
+
+def _plugins_of(
+    points: Iterable[EntryPoint], groups: Mapping[str, str]
+) -> tuple[list[Found], list[str]]:
+    """Return the plugins among entry points, and notes on groups that seem to be misspelt."""
+    infos: dict[tuple[str, str], PluginInfo] = {}
+    seen: set[tuple[str, str, str]] = set()
+    found, notes = [], []
+    for point in points:
+        key = point.group, point.name, point.value
+        if key in seen:  # an editable install may list itself twice
+            continue
+        seen.add(key)
+        if point.group in groups:
+            made = _info(point)
+            info = infos.setdefault((made.distribution, made.name), made)
+            found.append(Found(info, partial(_load, point), groups[point.group]))
+        elif _seems_meant(point.group):
+            notes.append(
+                f"{_info(point)}: the entry-point group {point.group!r} is none of gradtape's"
+                f"{near_names(point.group, groups) or f'; use {PROJECT!r}'}"
+            )
+    return found, notes
+
+
+@lru_cache
+def _seems_meant(group: str) -> bool:
+    """Return whether a group seems to be one of gradtape's, misspelt."""
+    head = re.split("[^a-z]", group.lower())[0]
+    return head[:2] + head[-2:] == PROJECT[:2] + PROJECT[-2:] or bool(
+        head[:1] == PROJECT[0] and near_names(head, [PROJECT], 0.8)
+    )
 
 
 def _info(point: EntryPoint) -> PluginInfo:
@@ -100,7 +157,7 @@ def _one_by_one() -> tuple[list[EntryPoint], list[Found]]:
             continue
         seen.add(name)
         try:
-            points += distribution.entry_points.select(group=PROJECT)
+            points += distribution.entry_points
         except Exception as error:
             if _concerns_gradtape(distribution):
                 info = PluginInfo(name)
@@ -108,7 +165,7 @@ def _one_by_one() -> tuple[list[EntryPoint], list[Found]]:
                     f"plugins of {_place(distribution)}: the {_POINTS} there cannot be read "
                     f"({error}); reinstall this distribution"
                 )
-                broken.append((info, partial(_load, EntryPoint(name, "", PROJECT))))
+                broken.append(Found(info, partial(_load, EntryPoint(name, "", PROJECT))))
     return points, broken
 
 
@@ -118,10 +175,10 @@ def _concerns_gradtape(distribution: Distribution) -> bool:
         text = (distribution.read_text(_POINTS) or "").encode()
     except UnicodeDecodeError as error:
         text = error.object.replace(b"\0", b"")  # of UTF-16
-    return f"[{PROJECT}]".encode() in text
+    return f"[{PROJECT}".encode() in text
 
 
-def _declared_by_the_package(version: str) -> Iterator[Found]:
+def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterator[Found]:
     """Yield the built-in plugins, as the package's own ``pyproject.toml`` declares them.
 
     They are needed in a checkout that is not installed, in a folder that holds only packages (many
@@ -140,8 +197,11 @@ def _declared_by_the_package(version: str) -> Iterator[Found]:
             "--force-reinstall gradtape'; for a program built by PyInstaller, pass it "
             "--collect-all gradtape and --copy-metadata gradtape"
         )
-        yield info, partial(_load, EntryPoint(table.PACKAGE, "", PROJECT))
+        yield Found(info, partial(_load, EntryPoint(table.PACKAGE, "", PROJECT)))
         return
-    for name, value in tomllib.loads(text)["project"]["entry-points"][PROJECT].items():
-        info = PluginInfo(name, table.PACKAGE, version)
-        yield info, partial(_load, EntryPoint(name, value, PROJECT))
+    infos: dict[str, PluginInfo] = {}
+    declared = tomllib.loads(text)["project"]["entry-points"]
+    for group, hook in groups.items():
+        for name, value in declared.get(group, {}).items():
+            info = infos.setdefault(name, PluginInfo(name, table.PACKAGE, version))
+            yield Found(info, partial(_load, EntryPoint(name, value, group)), hook)

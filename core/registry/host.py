@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,16 +17,18 @@ from ...public import IMPORTING
 from ..base import table
 from ..base.unknown import line_of, user_line, warn_user
 from ..errors import PluginError
-from . import backend as backends
+from ..ops import backend as backends
 from . import hookspecs
-from .hooks import check_hooks, near_names
-from .installed import installed_plugins
-from .kinds import DISABLE, KINDS, PluginInfo
+from .hooks import check_hooks, near_names, rank_of
+from .info import ORDER, PluginInfo
+from .installed import Found, installed_plugins
+from .kinds import DISABLE, KINDS
 from .registry import Registry
 
 __all__ = [
     "PluginHost",
     "disable_plugin",
+    "order_plugins",
     "register_plugin",
     "registry",
     "unregister_plugin",
@@ -40,19 +42,15 @@ class PluginHost:
         self._registry: Registry | None = None
         self._by_hand: dict[str, Any] = {}
         self._disabled: set[str] = set()
+        self._order: list[str] | None = None
         self._discovering = False
         self._told: set[str] = set()  # the names already warned about
         # by plugin, hook and name: a new registry has the ops that the old one had loaded
         self._loaders: dict[tuple[int, str, str], _Loader] = {}
 
-    def registry(self, strict: bool = True) -> Registry:
+    def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
-        found = self._registry or self._discovered()
-        if strict:
-            for info in found.infos:
-                if info.clash:
-                    raise PluginError(info.problem)
-        return found
+        return self._registry or self._discovered()
 
     def register(self, plugin: Any, name: str) -> None:
         """Register a plugin by hand; see :func:`register_plugin`."""
@@ -67,7 +65,7 @@ class PluginHost:
         self.forget()
         found = self._discovered(quiet=name)  # its problem is raised below, not warned about
         info = next(info for info in reversed(found.infos) if info.name == name)
-        problem = info.problem
+        problem = info.problem or next(iter(info.clashes), None)
         if problem == "disabled":
             where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
             if name in _disabled_by_environment():
@@ -87,10 +85,21 @@ class PluginHost:
     def disable(self, name: str, disabled: bool) -> None:
         """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
         if name not in self._disabled:
-            known = [info.name for info, _ in self._candidates()]
+            known = [each.info.name for each in self._candidates()[0]]
             if name not in known:
                 self._warn_unknown("disable_plugin", name, known)
         (self._disabled.add if disabled else self._disabled.discard)(name)
+        self.forget()
+
+    def set_order(self, names: Sequence[str]) -> None:
+        """Set which plugins take precedence; see :func:`order_plugins`."""
+        if isinstance(names, str):
+            raise TypeError(f"order_plugins: expected a list of names, got {names!r}")
+        known = [each.info.name for each in self._candidates()[0]]
+        for name in names:
+            if name not in known:
+                self._warn_unknown("order_plugins", name, known)
+        self._order = list(names)
         self.forget()
 
     def forget(self) -> None:
@@ -119,12 +128,9 @@ class PluginHost:
             finally:
                 self._discovering = False
         for info in found.infos:
-            problem = info.problem and not info.clash and info.problem != "disabled"
+            problem = info.problem and info.problem != "disabled"
             if problem and info.name != quiet:
-                told = f"not in use: {info.problem}"
-                if not info.ours:
-                    told += f"; or disable it with {DISABLE}={info.name}"
-                warn_user(told, RuntimeWarning)
+                _tell(info)
             for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
                 near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
                 if near:
@@ -136,20 +142,22 @@ class PluginHost:
         return found
 
     def _discover(self) -> Registry:
-        result = Registry()
+        result = Registry(self._order if self._order is not None else _listed(ORDER))
         manager = pluggy.PluginManager(hookspecs.PROJECT)
         manager.add_hookspecs(hookspecs)
         loaded: list[tuple[PluginInfo, Any]] = []
-        for info, load in self._candidates():
-            result.infos.append(info)
+        candidates, notes = self._candidates()
+        for info, load, hook in candidates:
+            if info not in result.infos:
+                result.infos.append(info)
             if info.problem:
                 continue
-            if info.late:
-                result.add_late(info, load)
+            if hook:
+                result.wait(info, hook, partial(self._late, info, load, hook))
                 continue
             try:
                 plugin = load()
-                check_hooks(plugin)
+                _look_at(info, plugin)
                 twin = next((other for other, known in loaded if known is plugin), None)
                 if twin is not None:
                     raise PluginError(f"it is the same object as {twin}; remove one of the two")
@@ -167,10 +175,33 @@ class PluginHost:
                 raise
             except BaseException as error:
                 info.problem = _cause(info, error)
+        result.notes = notes
         return result
 
-    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, Any]:
-        """Return the results of one plugin's hooks, by hook."""
+    def _late(self, info: PluginInfo, load: Callable[[], Any], hook: str) -> tuple[Any, int] | None:
+        """Return what one hook of a plugin provides, now that it is needed, and its rank."""
+        try:
+            plugin = load()
+            _look_at(info, plugin)
+            manager = pluggy.PluginManager(hookspecs.PROJECT)
+            manager.add_hookspecs(hookspecs)
+            manager.register(plugin)
+            found = self._provided(manager, plugin).get(hook)
+            if found is None:
+                raise PluginError(
+                    f"it is declared in the entry-point group '{hookspecs.PROJECT}.{hook}', but "
+                    f"has no hook gradtape_{hook}"
+                )
+            return found
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            info.problem = _cause(info, error)
+            _tell(info)
+            return None
+
+    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, tuple[Any, int]]:
+        """Return the results of one plugin's hooks, by hook, with their ranks."""
         provided = {
             kind.hook: implementation.function()
             for kind in KINDS
@@ -186,17 +217,17 @@ class PluginHost:
                     else load
                     for name, load in loads.items()
                 }
-        return provided
+        return {hook: (result, rank_of(plugin, hook)) for hook, result in provided.items()}
 
-    def _candidates(self) -> list[tuple[PluginInfo, Callable[[], Any]]]:
-        """Return all plugins, each with its loader; a disabled one has a problem."""
-        found = installed_plugins()
-        found += [(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
+    def _candidates(self) -> tuple[list[Found], list[str]]:
+        """Return all plugins, each with its loader; a disabled one has a problem. And notes."""
+        found, notes = installed_plugins([kind.hook for kind in KINDS if kind.waits])
+        found += [Found(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = self._disabled | _disabled_by_environment()
-        for info, _ in found:
+        for info, _, _ in found:
             if info.name in left_out:
                 info.problem = "disabled"
-        return found
+        return found, notes
 
     def _warn_unknown(self, asker: str, name: str, known: Iterable[str]) -> None:
         """Warn, once, that a plugin to disable does not exist."""
@@ -227,8 +258,26 @@ class _Loader:
         return self.result
 
 
+def _listed(variable: str) -> list[str]:
+    """Return the names in an environment variable."""
+    return [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+
+
 def _disabled_by_environment() -> set[str]:
-    return {name.strip() for name in os.environ.get(DISABLE, "").split(",")} - {""}
+    return set(_listed(DISABLE))
+
+
+def _look_at(info: PluginInfo, plugin: Any) -> None:
+    """Check a plugin's hooks, and note what it says of itself."""
+    info.notes = check_hooks(plugin)
+
+
+def _tell(info: PluginInfo) -> None:
+    """Warn of a plugin that cannot be used."""
+    told = f"not in use: {info.problem}"
+    if not info.ours:
+        told += f"; or disable it with {DISABLE}={info.name}"
+    warn_user(told, RuntimeWarning)
 
 
 def _same(plugin: Any) -> Any:
@@ -262,23 +311,13 @@ def _cause(info: PluginInfo, error: BaseException) -> str:
 HOST = PluginHost()
 
 
-def registry(strict: bool = True) -> Registry:
+def registry() -> Registry:
     """Return the registry; plugins are discovered on the first call.
-
-    Parameters
-    ----------
-    strict
-        Whether a clash of plugins raises (the default), or is only noted in ``plugins``.
 
     Returns
     -------
     Registry
         Everything that the plugins provide: ``ops``, ``backends``, ``modules`` and more, by name.
-
-    Raises
-    ------
-    PluginError
-        If two plugins provide the same thing, unless not ``strict``.
 
     Examples
     --------
@@ -287,7 +326,7 @@ def registry(strict: bool = True) -> Registry:
     >>> str(gt.registry().owner("op", "matmul")).startswith("plugin 'ops' (gradtape")
     True
     """
-    return HOST.registry(strict)
+    return HOST.registry()
 
 
 def register_plugin(plugin: Any, name: str) -> None:
@@ -364,3 +403,30 @@ def disable_plugin(name: str, disabled: bool = True) -> None:
     >>> gt.disable_plugin("cupy", disabled=False)
     """
     HOST.disable(name, disabled)
+
+
+def order_plugins(names: Sequence[str]) -> None:
+    """Say which plugins take precedence if several provide the same kernel, gradient or name.
+
+    The environment variable ``GRADTAPE_PLUGINS_ORDER``, a comma-separated list of names, does the
+    same when the process starts. Plugins that are not listed follow, as they ask for: those with
+    ``hookimpl(tryfirst=True)``, then those without a wish, then those with ``trylast=True``, which
+    gradtape's own have.
+
+    Parameters
+    ----------
+    names
+        Names of plugins, as ``gradtape plugins`` lists them, those that win first. An unknown name
+        causes a warning. An empty list restores the order that plugins ask for.
+
+    Raises
+    ------
+    TypeError
+        If ``names`` is one text.
+
+    Examples
+    --------
+    >>> gt.order_plugins(["numpy"])  # no other plugin replaces its kernels
+    >>> gt.order_plugins([])
+    """
+    HOST.set_order(names)

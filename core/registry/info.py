@@ -1,0 +1,131 @@
+"""``PluginInfo``: a plugin, and what it provides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ..base.table import PACKAGE
+
+__all__ = ["ORDER", "Candidate", "PluginInfo", "Rank"]
+
+#: The environment variable with the names of plugins, those that win first.
+ORDER = "GRADTAPE_PLUGINS_ORDER"
+
+
+@dataclass(eq=False)
+class PluginInfo:
+    """A plugin and what it provides.
+
+    Attributes
+    ----------
+    name
+        The entry point's name, or the name given to ``register_plugin``.
+    distribution, version
+        The installed distribution; empty if registered by hand.
+    problem
+        Why it is not in use, or ``None``.
+    clashes
+        What it provides that another plugin provides too, with the same rank: messages.
+    notes
+        What its author should know, although it is in use.
+    api
+        The version of the plugin interface that it was written for, if it says so.
+    compatible_since
+        The first of its versions whose ops and classes mean what they mean now.
+    waiting
+        Hooks that are called when what they provide is first needed.
+    ops, rules, kernels, backends, modules, executors, collectives
+        The names of what it provides.
+    late_ops
+        The prefixes of ops that are loaded when first needed.
+    formats
+        The ends of file names whose formats it writes.
+    functions
+        The modules of other libraries whose functions it replaces for tensors.
+    hints
+        The names that gradtape lacks, for which it says what to use instead.
+    names
+        Objects that a text may name, as pairs of kind and name.
+    namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
+    converters, samples
+        The names of what it provides.
+    """
+
+    name: str
+    distribution: str = ""
+    version: str = ""
+    problem: str | None = None
+    api: tuple[int, int] | None = None
+    compatible_since: str = ""
+    clashes: list[str] = field(default_factory=list, repr=False)
+    notes: list[str] = field(default_factory=list, repr=False)
+    waiting: set[str] = field(default_factory=set, repr=False)
+    ops: list[str] = field(default_factory=list, repr=False)
+    rules: list[str] = field(default_factory=list, repr=False)
+    kernels: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    backends: list[str] = field(default_factory=list, repr=False)
+    modules: list[str] = field(default_factory=list, repr=False)
+    executors: list[str] = field(default_factory=list, repr=False)
+    collectives: list[str] = field(default_factory=list, repr=False)
+    late_ops: list[str] = field(default_factory=list, repr=False)
+    formats: list[str] = field(default_factory=list, repr=False)
+    functions: list[str] = field(default_factory=list, repr=False)
+    hints: list[str] = field(default_factory=list, repr=False)
+    names: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    namespaces: list[str] = field(default_factory=list, repr=False)
+    lowerings: list[tuple[str, str]] = field(default_factory=list, repr=False)
+    commands: list[str] = field(default_factory=list, repr=False)
+    exporters: list[str] = field(default_factory=list, repr=False)
+    storages: list[str] = field(default_factory=list, repr=False)
+    datasets: list[str] = field(default_factory=list, repr=False)
+    diagnoses: list[str] = field(default_factory=list, repr=False)
+    launchers: list[str] = field(default_factory=list, repr=False)
+    converters: list[Any] = field(default_factory=list, repr=False)
+    samples: list[str] = field(default_factory=list, repr=False)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it ships with gradtape, and is tested with it."""
+        return self.distribution == PACKAGE
+
+    @property
+    def may_use_reserved_names(self) -> bool:
+        """Whether its names may be gradtape's own: bare, or with a package of gradtape in front."""
+        return self.distribution == PACKAGE
+
+    def __str__(self) -> str:
+        where = f" ({self.distribution} {self.version})" if self.distribution else ""
+        return f"plugin {self.name!r}{where}"
+
+
+class Rank:
+    """The ranks of several providers of one thing: the lowest wins."""
+
+    FIRST, USUAL, LAST = 0, 1, 2
+    #: What an op brings itself.
+    OWN = 3
+
+
+class Candidate(NamedTuple):
+    """One provider's item of a kind and name.
+
+    Attributes
+    ----------
+    info
+        The plugin.
+    item
+        What it provides.
+    rank
+        One of :class:`Rank`: by ``tryfirst`` and ``trylast`` of its hook.
+    """
+
+    info: PluginInfo
+    item: Any
+    rank: int
+
+    def place(self, order: Sequence[str]) -> tuple[int, int]:
+        """Return its place among candidates: the user's order of plugins first, then the rank."""
+        name = self.info.name
+        return order.index(name) if name in order else len(order), self.rank
