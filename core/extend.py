@@ -190,6 +190,7 @@ from .ops.collectives import (
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
+from .ops.launching import PLACE, TRAINING, Launcher, Place, place
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
@@ -232,10 +233,12 @@ __all__ = [
     "COUNTS",
     "IN_TRACES",
     "NONDIFF",
+    "PLACE",
     "RULED",
     "RULES",
     "SCALARS",
     "STORE",
+    "TRAINING",
     "UNARY",
     "ArrayOperators",
     "Backend",
@@ -261,6 +264,7 @@ __all__ = [
     "Graph",
     "Held",
     "Kept",
+    "Launcher",
     "Module",
     "Node",
     "NotSaved",
@@ -269,6 +273,7 @@ __all__ = [
     "Operators",
     "Output",
     "Pending",
+    "Place",
     "PluginError",
     "PluginInfo",
     "Program",
@@ -427,6 +432,7 @@ __all__ = [
     "paths",
     "penalties",
     "penalty",
+    "place",
     "plain",
     "public",
     "put_away",

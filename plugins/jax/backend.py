@@ -14,9 +14,16 @@ from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, Engine, hookimpl, numpy_dtype
 from .engine import JaxEngine
+from .launching import gradtape_launchers
 from .stopwatch import JaxStopwatch
 
-__all__ = ["JaxBackend", "gradtape_backends", "gradtape_collectives", "gradtape_kernels"]
+__all__ = [
+    "JaxBackend",
+    "gradtape_backends",
+    "gradtape_collectives",
+    "gradtape_kernels",
+    "gradtape_launchers",
+]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: Whether JAX compiles for an export, which cannot call back to this process.
