@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .launching import start_rank
-
 __all__ = ["main"]
 
 
@@ -24,7 +22,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The arguments after the program's name. ``sys.argv[1:]`` by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    start_rank(given)  # before NumPy is imported and reads its number of threads
     from .commands import run
 
     return run(given)

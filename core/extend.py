@@ -191,6 +191,7 @@ from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.host_kernels import runs_on_host
+from .ops.launching import PLACE, TRAINING, Launcher, Place, place
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
@@ -205,11 +206,14 @@ from .tensors.convert import (
     among,
     as_tensor,
     beside,
+    beside_tensors,
     check_held,
     constant,
     floats,
     host_array,
     own_array,
+    with_each_other,
+    with_others,
 )
 from .tensors.held import Held
 from .tensors.indexing import decode_index
@@ -231,10 +235,12 @@ __all__ = [
     "COUNTS",
     "IN_TRACES",
     "NONDIFF",
+    "PLACE",
     "RULED",
     "RULES",
     "SCALARS",
     "STORE",
+    "TRAINING",
     "UNARY",
     "ArrayOperators",
     "Backend",
@@ -261,6 +267,7 @@ __all__ = [
     "Graph",
     "Held",
     "Kept",
+    "Launcher",
     "Module",
     "Node",
     "NotSaved",
@@ -269,6 +276,7 @@ __all__ = [
     "Operators",
     "Output",
     "Pending",
+    "Place",
     "PluginError",
     "PluginInfo",
     "Program",
@@ -322,6 +330,7 @@ __all__ = [
     "batched_graph",
     "begin_step",
     "beside",
+    "beside_tensors",
     "blunt",
     "broadcast_shapes",
     "by_backend",
@@ -428,6 +437,7 @@ __all__ = [
     "paths",
     "penalties",
     "penalty",
+    "place",
     "plain",
     "public",
     "put_away",
@@ -479,6 +489,8 @@ __all__ = [
     "warn_user",
     "watching",
     "wish",
+    "with_each_other",
+    "with_others",
     "without_examples",
 ]
 

@@ -16,6 +16,7 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .promotion import promoting
 from .sender import Sender
 from .stopwatch import Stopwatch
 
@@ -25,6 +26,7 @@ __all__ = [
     "backend_of",
     "current_backend",
     "parse_place",
+    "placed",
     "shape_witness",
     "to_numpy",
 ]
@@ -60,6 +62,9 @@ class Backend:
     #: Whether reading a value makes the host wait for a device: kernels then use code that works
     #: for all values.
     waits: bool = False
+    #: Whether the library's functions promote dtypes as NumPy's do, booleans and integers with
+    #: floating numbers included; otherwise :meth:`bind` casts their operands.
+    promotes: bool = False
     provider: Any = None
 
     @property
@@ -312,7 +317,8 @@ class Backend:
         Returns
         -------
         callable
-            ``function(*arrays, **params)``.
+            ``function(*arrays, **params)``. Operands of NumPy's elementwise functions are cast as
+            NumPy casts them, unless the library ``promotes`` by itself.
 
         Raises
         ------
@@ -324,7 +330,7 @@ class Backend:
             target = xp
             for part in kernel.split("."):
                 target = getattr(target, part)
-            return target
+            return target if self.promotes else promoting(xp, kernel, target)
 
         def bound(*arrays: Any, **params: Any) -> Any:
             return kernel(xp, *arrays, **params)
@@ -443,6 +449,16 @@ def backend(name: str) -> Iterator[Backend]:
     token = _selected.set(selected)
     try:
         yield chosen
+    finally:
+        _selected.reset(token)
+
+
+@contextmanager
+def placed(owner: Backend, device: str) -> Iterator[None]:
+    """Make new tensors on a device of a backend for a block."""
+    token = _selected.set((owner.name, device or None))
+    try:
+        yield
     finally:
         _selected.reset(token)
 

@@ -45,6 +45,7 @@ class CupyBackend(Backend):
 
     name = "cupy"
     array_module = "cupy"
+    promotes = True
     waits = True
 
     @property

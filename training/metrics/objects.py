@@ -18,6 +18,7 @@ from ...core.extend import (
     complete_docstring,
     init_scope,
     ops,
+    with_each_other,
 )
 from ...layers import initializers, mask_of
 from .. import losses
@@ -272,7 +273,7 @@ class MeanMetricWrapper(MeanOf):
 
 
 def _equal(y_true: Any, y_pred: Any) -> Tensor:
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     y_true = checked("Accuracy", y_true, y_pred)
     return ops["equal"](y_true, y_pred)
 

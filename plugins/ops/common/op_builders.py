@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ....core.errors import BackendMismatch, GradtapeError
-from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
+from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, beside_tensors, broadcast_shapes
 from .axes import reduced_axes
 from .dtypes import SCALARS
 
@@ -42,7 +42,15 @@ def _carrying(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except BackendMismatch:
+                # again, with Python's numbers on the backend of the tensors beside them
+                elsewhere = beside_tensors((args, kwargs))
+                if elsewhere is None:
+                    raise
+                with elsewhere:
+                    return function(*args, **kwargs)
         except (IndexError, TypeError, ValueError, ArithmeticError) as error:
             text = _renamed(name, error)
             if text is None:

@@ -227,6 +227,7 @@ op(
 )
 
 
+@named
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> Tensor:
