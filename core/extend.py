@@ -34,6 +34,7 @@ from .base.dtypes import (
     numpy_dtype,
     refuse_bfloat16,
 )
+from .base.generations import MADE
 from .base.handle import next_id
 from .base.holders import COUNTS, Kept, WeakIdentityDict
 from .base.limits import deriving, tell_lacking
@@ -228,6 +229,7 @@ __all__ = [
     "COMPARISONS",
     "COUNTS",
     "IN_TRACES",
+    "MADE",
     "NONDIFF",
     "RULED",
     "RULES",

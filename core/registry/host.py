@@ -15,6 +15,7 @@ import pluggy
 
 from ...public import IMPORTING
 from ..base import table
+from ..base.generations import MADE
 from ..base.unknown import line_of, user_line, warn_user
 from ..errors import PluginError
 from ..ops import backend as backends
@@ -47,6 +48,10 @@ class PluginHost:
         self._told: set[str] = set()  # the names already warned about
         # by plugin, hook and name: a new registry has the ops that the old one had loaded
         self._loaders: dict[tuple[int, str, str], _Loader] = {}
+        # what a plugin's hooks returned, by the plugin and hook: while a plugin stays, they are not
+        # called again, and a function that a hook makes remains the same one
+        self._returned: dict[tuple[str, str, str], tuple[Any, Any, Any]] = {}
+        self._meant: dict[str, tuple[Any, ...]] = {}  # in the registry before: see Registry.compare
 
     def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -80,6 +85,7 @@ class PluginHost:
         if name not in self._by_hand:
             raise PluginError(f"no plugin called {name!r} was registered by hand")
         del self._by_hand[name]
+        self._returned = {key: x for key, x in self._returned.items() if key[:2] != ("", name)}
         self.forget()
 
     def disable(self, name: str, disabled: bool) -> None:
@@ -109,7 +115,9 @@ class PluginHost:
             table.forget()
             backends.forget()
             if old is not None:
+                self._meant = old.meanings()
                 old.give_back()
+            MADE.forget()
 
     def _discovered(self, quiet: str = "") -> Registry:
         """Discover plugins if necessary; warn about broken ones, except for ``quiet``."""
@@ -170,12 +178,14 @@ class PluginHost:
         loaded.sort(key=_after_ops)
         for info, plugin in loaded:
             try:
-                result.add(info, self._provided(manager, plugin))
+                result.add(info, self._provided(info, manager, plugin))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
                 info.problem = _cause(info, error)
-        result.notes = notes
+        result.notes, result.before = notes, self._meant
+        here = {(info.distribution, info.name) for info in result.infos if info.problem is None}
+        self._returned = {key: x for key, x in self._returned.items() if key[:2] in here}
         return result
 
     def _late(self, info: PluginInfo, load: Callable[[], Any], hook: str) -> tuple[Any, int] | None:
@@ -186,7 +196,7 @@ class PluginHost:
             manager = pluggy.PluginManager(hookspecs.PROJECT)
             manager.add_hookspecs(hookspecs)
             manager.register(plugin)
-            found = self._provided(manager, plugin).get(hook)
+            found = self._provided(info, manager, plugin).get(hook)
             if found is None:
                 raise PluginError(
                     f"it is declared in the entry-point group '{hookspecs.PROJECT}.{hook}', but "
@@ -200,10 +210,12 @@ class PluginHost:
             _tell(info)
             return None
 
-    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, tuple[Any, int]]:
+    def _provided(
+        self, info: PluginInfo, manager: pluggy.PluginManager, plugin: Any
+    ) -> dict[str, tuple[Any, int]]:
         """Return the results of one plugin's hooks, by hook, with their ranks."""
         provided = {
-            kind.hook: implementation.function()
+            kind.hook: self._result(info, plugin, kind.hook, implementation.function)
             for kind in KINDS
             for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
             if implementation.plugin is plugin
@@ -218,6 +230,16 @@ class PluginHost:
                     for name, load in loads.items()
                 }
         return {hook: (result, rank_of(plugin, hook)) for hook, result in provided.items()}
+
+    def _result(self, info: PluginInfo, plugin: Any, hook: str, function: Any) -> Any:
+        """Return what a hook returned when it was first called."""
+        key = info.distribution, info.name, hook
+        known = self._returned.get(key)
+        if known is None or known[0] is not plugin or known[1] != function:
+            result = function()
+            result = list(result) if isinstance(result, Iterator) else result
+            known = self._returned[key] = plugin, function, result
+        return known[2]
 
     def _candidates(self) -> tuple[list[Found], list[str]]:
         """Return all plugins, each with its loader; a disabled one has a problem. And notes."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
+from ..base.generations import MADE
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -102,7 +103,41 @@ class Registry:
         self._loaded: set[str] = set()  # the prefixes of late ops
         # changes of plugins to the ops of others: the original rules, and the new ones
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
-        self._given_rules: dict[Op, tuple[Any, Any]] = {}
+        self._given_rules: dict[Op, tuple[Any, Any, Any]] = {}
+        #: What ops meant when traces last used them, in registries before this one.
+        self.before: dict[str, tuple[Any, ...]] = {}
+        self._compared = False
+
+    def compare(self) -> None:
+        """Have functions traced again if ops, rules or kernels that they may use have changed.
+
+        It is called for each trace, so that all traces so far were made with what ``before`` says.
+        """
+        if self._compared:
+            return
+        with IMPORTING:
+            for name in self.before:
+                with suppress(PluginError):
+                    self.find(name)  # a late op, which was in use
+            now = self._meanings()
+            if any(now.get(name, meant) != meant for name, meant in self.before.items()):
+                MADE.meaning_changed()
+            self._compared = True
+
+    def meanings(self) -> dict[str, tuple[Any, ...]]:
+        """Return what each op meant when traces last used it; equal if nothing changed."""
+        now = self._meanings()
+        return {**self.before, **now} if self._compared else {**now, **self.before}
+
+    def _meanings(self) -> dict[str, tuple[Any, ...]]:
+        kernels: dict[str, dict[str, Any]] = {}
+        for (name, backend), kernel in self.kernels.items():
+            kernels.setdefault(name, {})[backend] = kernel
+        nothing = (None, None, None)
+        return {
+            name: (op, self._given_rules.get(op, nothing)[2], kernels.get(name))
+            for name, op in self.ops.items()
+        }
 
     def load(self, hook: str) -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
@@ -571,20 +606,18 @@ class Registry:
             if not info.ours:
                 check_rules(op)
         op.rules_provider = info
-        self._given_rules[op] = (op.rules, op.vjp)
+        self._given_rules[op] = (op.rules, op.vjp, rules)
 
     def give_back(self) -> None:
         """Undo the changes of plugins to what others provide, before a new registry is built."""
         for place, name in self.hints:
             hints.remove(place, name)
-        for op in self.ops.values():
-            op.forget_kernels()
         for op, own in self._own_rules.items():
             if self._has_given_rules(op):
                 op.rules, op.vjp, op.rules_provider = own
 
     def _has_given_rules(self, op: Op) -> bool:
-        rules, vjp = self._given_rules.get(op, (op, op))
+        rules, vjp, _ = self._given_rules.get(op, (op, op, op))
         return op.rules is rules and op.vjp is vjp
 
     def rules_from_elsewhere(self, op: Op) -> str:

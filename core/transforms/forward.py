@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.context import active_batches, active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.generations import MADE
 from ..base.handle import next_id
 from ..base.limits import changing
 from ..base.recorder import Recorder
@@ -366,6 +367,7 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
         op.jvp = rule
+        MADE.meaning_changed()
         return rule
 
     return register
