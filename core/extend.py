@@ -199,6 +199,8 @@ from .registry.hookspecs import hookimpl
 from .registry.host import registry
 from .registry.info import Candidate, PluginInfo
 from .registry.registry import Registry
+from .registry.settings import DISABLE, MODULES
+from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,
@@ -228,8 +230,10 @@ __all__ = [
     "CASTING",
     "COMPARISONS",
     "COUNTS",
+    "DISABLE",
     "IN_TRACES",
     "MADE",
+    "MODULES",
     "NONDIFF",
     "RULED",
     "RULES",
@@ -406,6 +410,7 @@ __all__ = [
     "lowered",
     "map_structure",
     "mask_of",
+    "means_the_same",
     "meant_for",
     "muted",
     "muting",

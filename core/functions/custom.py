@@ -308,7 +308,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     >>> from gradtape.core.extend import Op
     >>> cube = Op("example::cube", lambda xp, x: x**3)
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
-    >>> gt.register_plugin(plugin, "example")
+    >>> registered = gt.register_plugin(plugin, "example")
     >>> @gt.register_gradient("example::cube")
     ... def slope(g, x):
     ...     return 3.0 * g * x * x

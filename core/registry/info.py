@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..base.table import PACKAGE
+from .settings import matches
 
-__all__ = ["ORDER", "Candidate", "PluginInfo", "Rank"]
+__all__ = ["API", "Candidate", "PluginInfo", "Rank"]
 
-#: The environment variable with the names of plugins, those that win first.
-ORDER = "GRADTAPE_PLUGINS_ORDER"
+#: The version of the plugin interface, major and minor. A plugin may state the one that it was
+#: written for: ``gradtape_api = (1, 0)``.
+API = (1, 0)
 
 
 @dataclass(eq=False)
@@ -127,5 +129,6 @@ class Candidate(NamedTuple):
 
     def place(self, order: Sequence[str]) -> tuple[int, int]:
         """Return its place among candidates: the user's order of plugins first, then the rank."""
-        name = self.info.name
-        return order.index(name) if name in order else len(order), self.rank
+        who = self.info.distribution, self.info.name
+        first = (i for i, asked in enumerate(order) if matches(*who, asked))
+        return next(first, len(order)), self.rank

@@ -16,9 +16,10 @@ from ..ops.checks import check_rules
 from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import ORDER, Candidate, PluginInfo, Rank
+from .info import Candidate, PluginInfo, Rank
 from .kinds import KINDS, NAMED, Clash, Kind
 from .replacements import Replacements, called
+from .settings import ORDER
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -567,6 +568,13 @@ class Registry:
                 found = self._candidates.setdefault((kind.name, name), [])
                 found.append(Candidate(info, item, rank))
                 self._choose(kind, name, found)
+
+    def in_order_of_plugins(self) -> None:
+        """Sort backends as their plugins were found: the first host backend is the default."""
+        table = self.tables["backends"]
+        places = {id(info): i for i, info in enumerate(self.infos)}
+        ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
+        self.tables["backends"] = {name: table[name] for name in ordered}
 
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
