@@ -18,6 +18,7 @@ from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
 from ..tensors.notebooks import Text
+from ..tensors.op import Op
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
@@ -132,7 +133,18 @@ def explained(graph: Graph, name: str | None = None) -> str:
     name = (selected.get() if name is None else name).removesuffix(_TELLING)
     explain = getattr(_by_executor(graph, name), "explain", None)
     told = "it does not say how it runs graphs" if explain is None else str(explain())
-    return Text(f"{graph.name}, by the executor {name!r}:\n{told}")
+    contests = registry().contested({node.op.name for node in _nodes(graph)})
+    lines = [f"{graph.name}, by the executor {name!r}:", told, *map(str, contests)]
+    return Text("\n".join(lines))
+
+
+def _nodes(graph: Graph) -> Iterator[Any]:
+    """Yield the nodes of a graph and of those in it whose op has a name."""
+    for node in graph.nodes:
+        if isinstance(node.op, Op):
+            yield node
+        for inner in node.graphs:
+            yield from _nodes(inner)
 
 
 def _alone(graph: Graph, run: Run) -> Run:

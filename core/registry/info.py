@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..base.table import PACKAGE
 from .settings import matches
 
-__all__ = ["API", "Candidate", "PluginInfo", "Rank"]
+__all__ = ["API", "Candidate", "Contest", "PluginInfo", "Rank"]
 
 #: The version of the plugin interface, major and minor. A plugin may state the one that it was
 #: written for: ``gradtape_api = (1, 0)``.
@@ -88,6 +88,12 @@ class PluginInfo:
     samples: list[str] = field(default_factory=list, repr=False)
 
     @property
+    def provides(self) -> dict[str, list[Any]]:
+        """The names of what it provides, by kind: ``"ops"``, ``"kernels"``, ..."""
+        lists = {name: x for name, x in vars(self).items() if isinstance(x, list)}
+        return {name: x for name, x in lists.items() if name not in ("clashes", "notes")}
+
+    @property
     def ours(self) -> bool:
         """Whether it ships with gradtape, and is tested with it."""
         return self.distribution == PACKAGE
@@ -108,6 +114,31 @@ class Rank:
     FIRST, USUAL, LAST = 0, 1, 2
     #: What an op brings itself.
     OWN = 3
+
+
+class Contest(NamedTuple):
+    """One thing that several plugins provide.
+
+    Attributes
+    ----------
+    kind, name
+        What it is; the name is ``(op name, backend name)`` for a kernel.
+    winner, others
+        The plugin whose item is in use, ``None`` if none takes precedence; and the other plugins.
+    """
+
+    kind: str
+    name: Any
+    winner: PluginInfo | None
+    others: list[PluginInfo]
+
+    def __str__(self) -> str:
+        name = self.name
+        told = f"{self.kind} {name}" if type(name) is str else f"{self.kind} {' on '.join(name)}"
+        others = ", ".join(map(str, self.others))
+        if self.winner is None:
+            return f"{told}: not in use, since none takes precedence of {others}"
+        return f"{told}: {self.winner} wins over {others}"
 
 
 class Candidate(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from ..ops.checks import check_rules
 from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import Candidate, PluginInfo, Rank
+from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, NAMED, Clash, Kind
 from .replacements import Replacements, called
 from .settings import ORDER
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Registry"]
 
+#: The kinds of what belongs to an op.
+_OF_OPS = ("op", "kernel", "rule", "lowering")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -466,12 +468,40 @@ class Registry:
         """
         self._load_for(kind, name)
         found = sorted(self._candidates.get((kind, name), ()), key=self._place)
-        if kind == "rule":
-            found += [
-                Candidate(made.info, made.item, Rank.OWN)
-                for made in self.candidates("op", name)
-                if made.item.differentiable
-            ]
+        if kind == "rule":  # what the op brings itself
+            ops = [x for x in self.candidates("op", name) if x.item.differentiable]
+            found += [Candidate(x.info, x.item, Rank.OWN) for x in ops]
+        elif kind == "kernel":
+            ops = self.candidates("op", name[0])
+            found += [Candidate(x.info, x.item.kernel, Rank.OWN) for x in ops]
+        return found
+
+    def contested(self, ops: Collection[str] | None = None) -> list[Contest]:
+        """Return what plugins of several distributions provide.
+
+        Parameters
+        ----------
+        ops
+            Only what they provide for ops of these names; by default, everything.
+
+        Returns
+        -------
+        list of Contest
+            Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
+            ``others``; the text of one says so in words.
+        """
+        found = []
+        for kind, name in self._candidates:
+            if ops is not None and (
+                kind not in _OF_OPS or (name[0] if type(name) is tuple else name) not in ops
+            ):
+                continue
+            several = self.candidates(kind, name)
+            if len({x.info.distribution or x.info.name for x in several}) > 1:
+                clash = (kind, name) in self.clashes
+                winner = None if clash else several[0].info
+                others = several if clash else several[1:]
+                found.append(Contest(kind, name, winner, [x.info for x in others]))
         return found
 
     def _load_for(self, kind: str, name: Any) -> None:

@@ -275,3 +275,13 @@ def test_a_rule_that_is_registered_by_hand_is_traced_anew(use) -> None:
     assert f(gt.constant(1.0)).item() == 1.0
     gt.register_gradient("hand::op", override=True)(lambda g: g * 2.0)
     assert f(gt.constant(1.0)).item() == 2.0
+
+
+def test_explain_says_which_plugin_won(use) -> None:
+    use(kernels_of(2.0), "fast")
+    use(rule_of(7.0), "steep")
+    f = gt.function(lambda x: gt.cond(gt.sum(x) > 0, lambda: gt.sin(x), lambda: x))
+    told = f.explain(gt.ones(2))
+    assert "\nkernel sin on numpy: plugin 'fast' wins over plugin 'ops' (gradtape " in told
+    assert "\nrule sin: plugin 'steep' wins over plugin 'ops' (gradtape " in told
+    assert "wins" not in gt.function(gt.cos).explain(gt.ones(2))
