@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ..core.extend import public
 from . import demo
+from .choosing import HELP
 from .distributed import add_train
 from .doctor import doctor_json, doctor_text
 from .doctor_of_ranks import told as of_ranks
@@ -64,7 +65,10 @@ def run(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     root = argparse.ArgumentParser(
-        prog="gradtape", description="Automatic differentiation; models saved with their gradients."
+        prog="gradtape",
+        description="Automatic differentiation; models saved with their gradients.",
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, help="print the version and exit")
     root.add_argument(

@@ -49,6 +49,10 @@ VARIABLES = (
     CACHE,
     "GRADTAPE_EXECUTOR",
     "GRADTAPE_DISABLE_PLUGINS",
+    "GRADTAPE_PLUGINS",
+    "GRADTAPE_PLUGINS_ORDER",
+    "GRADTAPE_PLUGINS_STRICT",
+    "GRADTAPE_PLUGIN_MODULES",
 )
 #: The ratio of times above which the advice mentions threads.
 COSTLY = 1.3
@@ -194,7 +198,7 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _plugins() -> list[dict[str, Any]]:
-    """Return other distributions' plugins, and gradtape's own plugins that are not in use."""
+    """Return all plugins."""
     return [
         {
             "name": info.name,
@@ -203,7 +207,6 @@ def _plugins() -> list[dict[str, Any]]:
             "problem": info.problem,
         }
         for info in quiet_registry().plugins
-        if not info.ours or info.problem
     ]
 
 

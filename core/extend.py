@@ -34,6 +34,7 @@ from .base.dtypes import (
     numpy_dtype,
     refuse_bfloat16,
 )
+from .base.generations import MADE
 from .base.handle import next_id
 from .base.holders import COUNTS, Kept, WeakIdentityDict
 from .base.limits import deriving, tell_lacking
@@ -201,6 +202,8 @@ from .registry.hookspecs import hookimpl
 from .registry.host import register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
 from .registry.registry import Registry
+from .registry.settings import DISABLE, MODULES
+from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,
@@ -233,7 +236,10 @@ __all__ = [
     "CASTING",
     "COMPARISONS",
     "COUNTS",
+    "DISABLE",
     "IN_TRACES",
+    "MADE",
+    "MODULES",
     "NONDIFF",
     "PLACE",
     "RULED",
@@ -418,6 +424,7 @@ __all__ = [
     "lowered",
     "map_structure",
     "mask_of",
+    "means_the_same",
     "meant_for",
     "muted",
     "muting",

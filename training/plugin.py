@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..core.extend import Module, hookimpl, saved_classes
 from . import loss_scaling, metrics, optimizers, schedules
 
+#: The meaning of what files name has never changed.
+gradtape_compatible_since = "0.1"
+
 
 @hookimpl
 def gradtape_modules() -> dict[str, type[Module]]:

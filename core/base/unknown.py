@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from .table import PACKAGE
 
 __all__ = [
     "Place",
+    "count_as_library",
     "is_users_call",
     "line_of",
     "not_known",
@@ -24,6 +26,8 @@ __all__ = [
 
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
+# The packages of installed plugins: user code calls them, or is in one of them.
+_PLUGINS: set[str] = set()
 
 
 class Place(NamedTuple):
@@ -57,6 +61,12 @@ def line_of(error: BaseException) -> str:
     return place
 
 
+def count_as_library(packages: Iterable[str]) -> None:
+    """Count packages as code that users call: warnings point at the line that calls it."""
+    _PLUGINS.clear()
+    _PLUGINS.update(packages)
+
+
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
     """Warn at a place, by default the user's running line: once, by Python's default filters."""
     frame = users_frame()
@@ -72,16 +82,24 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
 
 
 def users_frame() -> FrameType | None:
-    """Return the innermost frame outside gradtape and NumPy."""
+    """Return the innermost frame outside gradtape and NumPy, and outside plugins if there is one.
+
+    A plugin's package may also be the whole program: its innermost frame is then the user's.
+    """
     frame: FrameType | None = sys._getframe(1)
+    of_plugin: FrameType | None = None
     while frame is not None:
         scope = frame.f_globals
         if id(scope) not in _scopes:
-            if package_of(frame) not in _NOT_USERS:
-                break
-            _scopes[id(scope)] = scope
+            package = package_of(frame)
+            if package not in _NOT_USERS:
+                if package not in _PLUGINS:
+                    return frame
+                of_plugin = of_plugin or frame
+            else:
+                _scopes[id(scope)] = scope
         frame = frame.f_back
-    return frame
+    return of_plugin
 
 
 #: The global names of modules that are not user code, by their addresses.

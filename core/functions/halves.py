@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..base.context import active_batches, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
+from ..base.generations import MADE
 from ..base.sizes import unsure
 from ..base.spec import TensorSpec
 from ..errors import TraceError
@@ -53,9 +54,11 @@ def halved(graph: Graph, arrays: Sequence[Any]) -> Halves | None:
     if graph.updates or strictness.get() or active_batches.get():
         return None
     key = tuple([(x.shape, x.dtype) for x in arrays])
-    if key not in graph.halves:
-        graph.halves[key] = _halved(graph, [TensorSpec(*spec) for spec in key])
-    found: Halves | None = graph.halves[key]
+    if key in graph.halves:
+        found: Halves | None = graph.halves[key]
+    else:
+        specs = [TensorSpec(*spec) for spec in key]
+        found = MADE.keep(graph, graph.halves, key, lambda: _halved(graph, specs))
     return found
 
 

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.generations import MADE
 from ..base.sizes import Open, as_symbol
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
@@ -467,7 +468,7 @@ class Primitive:
         if hasattr(kernel, "on_tensors"):
             self._varying[types] = kernel
             return kernel
-        self._kernels[types] = kernel
+        MADE.keep(self, self._kernels, types, lambda: kernel)
         return kernel if found else in_floats(self, checked_result(self, backend, plain))
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
@@ -490,8 +491,8 @@ class Primitive:
         """
         return registry().kernel(self.original, backend)
 
-    def forget_kernels(self) -> None:
-        """Drop remembered kernels, after the registry changed."""
+    def forget_made(self) -> None:
+        """Drop remembered kernels, since the plugins changed or a watcher came or went."""
         self._kernels.clear()
         self._varying.clear()
         self.held.clear()

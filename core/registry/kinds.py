@@ -20,10 +20,8 @@ from .info import PluginInfo
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["DISABLE", "KINDS", "NAMED", "Clash", "Kind"]
+__all__ = ["KINDS", "NAMED", "Clash", "Kind"]
 
-#: The environment variable with the names of plugins to disable.
-DISABLE = "GRADTAPE_DISABLE_PLUGINS"
 #: The kinds of objects that a text may name.
 NAMED = (
     *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),

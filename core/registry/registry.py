@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
+from ..base.generations import MADE
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -18,15 +19,18 @@ from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import ORDER, Candidate, PluginInfo, Rank
+from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, NAMED, Clash, Kind
 from .replacements import Replacements, called
+from .settings import ORDER
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
 
 __all__ = ["Registry"]
 
+#: The kinds of what belongs to an op.
+_OF_OPS = ("op", "kernel", "rule", "lowering")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -105,7 +109,41 @@ class Registry:
         self._loaded: set[str] = set()  # the prefixes of late ops
         # changes of plugins to the ops of others: the original rules, and the new ones
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
-        self._given_rules: dict[Op, tuple[Any, Any]] = {}
+        self._given_rules: dict[Op, tuple[Any, Any, Any]] = {}
+        #: What ops meant when traces last used them, in registries before this one.
+        self.before: dict[str, tuple[Any, ...]] = {}
+        self._compared = False
+
+    def compare(self) -> None:
+        """Have functions traced again if ops, rules or kernels that they may use have changed.
+
+        It is called for each trace, so that all traces so far were made with what ``before`` says.
+        """
+        if self._compared:
+            return
+        with IMPORTING:
+            for name in self.before:
+                with suppress(PluginError):
+                    self.find(name)  # a late op, which was in use
+            now = self._meanings()
+            if any(now.get(name, meant) != meant for name, meant in self.before.items()):
+                MADE.meaning_changed()
+            self._compared = True
+
+    def meanings(self) -> dict[str, tuple[Any, ...]]:
+        """Return what each op meant when traces last used it; equal if nothing changed."""
+        now = self._meanings()
+        return {**self.before, **now} if self._compared else {**now, **self.before}
+
+    def _meanings(self) -> dict[str, tuple[Any, ...]]:
+        kernels: dict[str, dict[str, Any]] = {}
+        for (name, backend), kernel in self.kernels.items():
+            kernels.setdefault(name, {})[backend] = kernel
+        nothing = (None, None, None)
+        return {
+            name: (op, self._given_rules.get(op, nothing)[2], kernels.get(name))
+            for name, op in self.ops.items()
+        }
 
     def load(self, hook: str) -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
@@ -435,12 +473,40 @@ class Registry:
         """
         self._load_for(kind, name)
         found = sorted(self._candidates.get((kind, name), ()), key=self._place)
-        if kind == "rule":
-            found += [
-                Candidate(made.info, made.item, Rank.OWN)
-                for made in self.candidates("op", name)
-                if made.item.differentiable
-            ]
+        if kind == "rule":  # what the op brings itself
+            ops = [x for x in self.candidates("op", name) if x.item.differentiable]
+            found += [Candidate(x.info, x.item, Rank.OWN) for x in ops]
+        elif kind == "kernel":
+            ops = self.candidates("op", name[0])
+            found += [Candidate(x.info, x.item.kernel, Rank.OWN) for x in ops]
+        return found
+
+    def contested(self, ops: Collection[str] | None = None) -> list[Contest]:
+        """Return what plugins of several distributions provide.
+
+        Parameters
+        ----------
+        ops
+            Only what they provide for ops of these names; by default, everything.
+
+        Returns
+        -------
+        list of Contest
+            Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
+            ``others``; the text of one says so in words.
+        """
+        found = []
+        for kind, name in self._candidates:
+            if ops is not None and (
+                kind not in _OF_OPS or (name[0] if type(name) is tuple else name) not in ops
+            ):
+                continue
+            several = self.candidates(kind, name)
+            if len({x.info.distribution or x.info.name for x in several}) > 1:
+                clash = (kind, name) in self.clashes
+                winner = None if clash else several[0].info
+                others = several if clash else several[1:]
+                found.append(Contest(kind, name, winner, [x.info for x in others]))
         return found
 
     def _load_for(self, kind: str, name: Any) -> None:
@@ -538,6 +604,13 @@ class Registry:
                 found.append(Candidate(info, item, rank))
                 self._choose(kind, name, found)
 
+    def in_order_of_plugins(self) -> None:
+        """Sort backends as their plugins were found: the first host backend is the default."""
+        table = self.tables["backends"]
+        places = {id(info): i for i, info in enumerate(self.infos)}
+        ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
+        self.tables["backends"] = {name: table[name] for name in ordered}
+
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
         key = kind.name, name
@@ -575,20 +648,18 @@ class Registry:
             op.replace_rules(rules)
             check_rules(op)
         op.rules_provider = info
-        self._given_rules[op] = (op.rules, op.vjp)
+        self._given_rules[op] = (op.rules, op.vjp, rules)
 
     def give_back(self) -> None:
         """Undo the changes of plugins to what others provide, before a new registry is built."""
         for place, name in self.hints:
             hints.remove(place, name)
-        for op in self.ops.values():
-            op.forget_kernels()
         for op, own in self._own_rules.items():
             if self._has_given_rules(op):
                 op.rules, op.vjp, op.rules_provider = own
 
     def _has_given_rules(self, op: Op) -> bool:
-        rules, vjp = self._given_rules.get(op, (op, op))
+        rules, vjp, _ = self._given_rules.get(op, (op, op, op))
         return op.rules is rules and op.vjp is vjp
 
     def rules_from_elsewhere(self, op: Op) -> str:

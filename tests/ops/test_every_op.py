@@ -16,7 +16,9 @@ from gradtape.testing import check_op
 def own_ops() -> dict[str, Op]:
     """Return the ops that ship with gradtape."""
     return {
-        name: op for name, op in gt.registry().ops.items() if gt.registry().owner("op", name).ours
+        name: op
+        for name, op in gt.registry().ops.items()
+        if gt.registry().owner("op", name).distribution == "gradtape"
     }
 
 

@@ -26,7 +26,7 @@ ROWS = {
 CLASSES = {
     name: cls
     for name, cls in gt.registry().modules.items()
-    if gt.registry().owner("module", name).ours
+    if gt.registry().owner("module", name).distribution == "gradtape"
 }
 _DROPS = {"dropout": 0.5, "recurrent_dropout": 0.5}
 #: What must be given, and more that brings out attributes.
