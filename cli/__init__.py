@@ -10,13 +10,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-<<<<<<< HEAD
-=======
 from ..core.errors import PluginError
 from .choosing import choosing, split
-from .launching import start_rank
 
->>>>>>> living
 __all__ = ["main"]
 
 
@@ -29,17 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The arguments after the program's name. ``sys.argv[1:]`` by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-<<<<<<< HEAD
-    from .commands import run
-=======
     try:
         given, chosen = split(given)
     except PluginError as error:
         print(f"gradtape: {error}", file=sys.stderr)
         return 2
     with choosing(chosen):
-        start_rank(given)  # before NumPy is imported and reads its number of threads
         from .commands import run
->>>>>>> living
 
         return run(given)

@@ -85,7 +85,7 @@ def test_it_runs_on_every_backend(x: gt.Tensor, way: str) -> None:
 
 
 def test_a_number_keeps_the_dtype_from_the_first_call_on(x: gt.Tensor) -> None:
-    gt.registry().op("multiply").forget_kernels()
+    gt.registry().op("multiply").forget_made()
     assert (x * 2.0).dtype == (x * 2.0).dtype == np.float32
 
 
