@@ -194,6 +194,7 @@ from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
+from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
 from .registry.host import registry
 from .registry.info import Candidate, PluginInfo
@@ -407,6 +408,7 @@ __all__ = [
     "meant_for",
     "muted",
     "muting",
+    "near_names",
     "next_id",
     "node_by_node",
     "nodes_within",

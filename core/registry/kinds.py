@@ -20,7 +20,7 @@ from .info import PluginInfo
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["DISABLE", "KINDS", "NAMED", "Kind"]
+__all__ = ["DISABLE", "KINDS", "NAMED", "Kind", "is_reserved"]
 
 #: The environment variable with the names of plugins to disable.
 DISABLE = "GRADTAPE_DISABLE_PLUGINS"
@@ -77,7 +77,7 @@ class Kind:
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
-        if self.reserves and not info.may_use_reserved_names and _is_reserved(name):
+        if self.reserves and not info.may_use_reserved_names and is_reserved(name):
             who = info.distribution or info.name
             bare = name.rpartition("::")[2].rpartition(".")[2]
             raise PluginError(
@@ -105,7 +105,7 @@ class Kind:
             )
 
 
-def _is_reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """Return whether a name is bare, or has a package of gradtape in front."""
     if "::" in name:
         return name.partition("::")[0] in ("", face().__name__)
@@ -151,7 +151,7 @@ class _Ops(_Listed):
                 f"{info}: bare op names are gradtape's own; call the op "
                 f"'{info.distribution or info.name}::{name}'"
             )
-        if _is_reserved(name):
+        if is_reserved(name):
             raise PluginError(
                 f"{info}: the op {name!r} has gradtape's name in front; call it "
                 f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
@@ -357,12 +357,20 @@ class _Names(_Nested):
             )
         if type(text) is not str or not text:
             raise PluginError(f"{info}: gradtape_names: the name {text!r} of a {kind} is no text")
-        if not info.may_use_reserved_names and _is_reserved(text):
+        if not info.may_use_reserved_names and is_reserved(text):
             who = info.distribution or info.name
             raise PluginError(
                 f"{info}: the {kind} cannot be called {text!r}: bare names, and names that start "
                 f"with a package of gradtape, are gradtape's own; call it '{who}::{text}'"
             )
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        registry.texts = {}
+
+    def remove(self, registry: Registry, name: Any, message: str) -> None:
+        super().remove(registry, name, message)
+        registry.texts = {}
 
 
 class _ByFunction(Kind):

@@ -16,7 +16,7 @@ from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
 from .info import ORDER, Candidate, PluginInfo, Rank
-from .kinds import KINDS, NAMED, Kind
+from .kinds import KINDS, NAMED, Kind, is_reserved
 from .replacements import Replacements, called
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ class Registry:
         #: The winners, by kind and name; and messages for what has none.
         self.owners: dict[tuple[str, Any], PluginInfo] = {}
         self.clashes: dict[tuple[str, Any], str] = {}
+        #: By kind and the object's id, the first text that names it; empty when names are added.
+        self.texts: dict[tuple[str, int], str] = {}
         self.replacements = Replacements(self)
         self.infos: list[PluginInfo] = []
         #: Notes on what was found and is no plugin.
@@ -104,19 +106,21 @@ class Registry:
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
         self._given_rules: dict[Op, tuple[Any, Any]] = {}
 
-    def load(self, hook: str) -> None:
+    def load(self, hook: str, enough: Callable[[], bool] = bool) -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
 
         Parameters
         ----------
         hook
             The hook's name, without ``gradtape_``.
+        enough
+            Plugins are called one after another, gradtape's own first, until this returns true.
         """
         waiting = self._waiting.get(hook)
-        if not waiting:
+        if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
-            while waiting:
+            while waiting and not enough():
                 info, load = waiting[0]
                 provided = load()
                 del waiting[0]  # only now, so that an interrupted import is repeated
@@ -359,17 +363,103 @@ class Registry:
         PluginError
             If several plugins provide it, and none takes precedence.
         """
-        if kind not in NAMED:
-            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
-        found = self.names.get((kind, name))
+        found = self.find_named(kind, name)
         if found is not None:
             return found
-        self.refuse_clash("name", (kind, name))
-        known = [text for of, text in self.names if of == kind]
+        known = self.names_of(kind)
         raise UnknownName(
             f"unknown {kind} {name!r}{near_names(str(name), known)}; known: "
-            f"{', '.join(sorted(known))}{self._failed()}"
+            f"{', '.join(sorted(known))}{self.lacking(name)}"
         )
+
+    def find_named(self, kind: str, name: str) -> Any:
+        """Return the object that a text names, or ``None``; see :meth:`named`.
+
+        Parameters
+        ----------
+        kind, name
+            As for :meth:`named`.
+
+        Returns
+        -------
+        object or None
+            ``None`` if no plugin provides it.
+        """
+        if kind not in NAMED:
+            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
+        key, table = (kind, name), self.tables["names"]
+        if type(name) is str and is_reserved(name):
+            # nobody else may provide it, so the plugins that are imported for it are the fewest
+            self.load("names", lambda: key in table)
+        else:
+            self.load("names")
+        found = table.get(key)
+        if found is None:
+            self.refuse_clash("name", key)
+        return found
+
+    def names_of(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind, those of gradtape first.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+
+        Returns
+        -------
+        list of str
+            An object with several names is there under each.
+        """
+        return [name for of, name in self.names if of == kind]
+
+    def name_of(self, kind: str, item: Any) -> str | None:
+        """Return the text that names an object, for files.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+        item
+            What a plugin provides: an object, a function or a class.
+
+        Returns
+        -------
+        str or None
+            Its first name; ``None`` if no plugin provides the object under a name.
+        """
+
+        def found() -> str | None:
+            texts = self.texts
+            if not texts:
+                texts = {}
+                for (of, name), x in list(self.tables["names"].items()):
+                    texts.setdefault((of, id(x)), name)
+                self.texts = texts
+            return texts.get((kind, id(item)))
+
+        self.load("names", lambda: found() is not None)
+        return found()
+
+    def lacking(self, name: Any) -> str:
+        """Return the end of a message for a name that no plugin provides: what to install.
+
+        Parameters
+        ----------
+        name
+            The name of an op, a class or an object.
+
+        Returns
+        -------
+        str
+            It starts with a separator; empty for a bare name, if all plugins are in use.
+        """
+        text = name if type(name) is str else ""
+        head = text.partition("::" if "::" in text else ".")[0]
+        install = ""
+        if head.replace("-", "_").isidentifier() and not is_reserved(text):
+            install = f"; install the package {head!r} that provides it"
+        return install + self._failed()
 
     def lowering(self, op: str, target: str) -> Callable[..., Any] | None:
         """Return how an executor or exporter expresses an op.
