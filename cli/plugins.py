@@ -139,8 +139,9 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
     """Return why a plugin's backends and engines cannot be used here, by their names."""
-    reasons = {name: unavailable(found.backends[name]) for name in info.backends}
-    reasons |= {name: unavailable(found.collectives[name]) for name in info.collectives}
+    parts: list[Any] = [x for x in found.backends.values() if x.provider is info]
+    parts += [x for x in found.collectives.values() if x.provider is info]
+    reasons = {part.name: unavailable(part) for part in parts}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

@@ -20,7 +20,7 @@ from .info import PluginInfo
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["DISABLE", "KINDS", "NAMED", "Kind", "is_reserved"]
+__all__ = ["DISABLE", "KINDS", "NAMED", "Clash", "Kind", "is_reserved"]
 
 #: The environment variable with the names of plugins to disable.
 DISABLE = "GRADTAPE_DISABLE_PLUGINS"
@@ -29,6 +29,10 @@ NAMED = (
     *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
     *("schedule", "callback"),
 )
+
+
+class Clash(PluginError):
+    """One item of a plugin cannot be used, because of what another plugin provides."""
 
 
 class Kind:
@@ -183,10 +187,10 @@ class _Backends(_Listed):
         for other in registry.backends.values():
             both = _modules(item) & _modules(other)
             if both and other.name != name:
-                raise PluginError(
+                raise Clash(
                     f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
                     f"which belong to the backend {other.name!r} ({other.provider}); only one "
-                    "backend can own an array type"
+                    f"backend can own an array type: call yours {other.name!r} to replace that one"
                 )
 
 

@@ -16,7 +16,7 @@ from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
 from .info import ORDER, Candidate, PluginInfo, Rank
-from .kinds import KINDS, NAMED, Kind, is_reserved
+from .kinds import KINDS, NAMED, Clash, Kind, is_reserved
 from .replacements import Replacements, called
 
 if TYPE_CHECKING:
@@ -605,16 +605,23 @@ class Registry:
         }
         ops = {**known, **{name: op for kind, name, op, _ in new if kind.name == "op"}}
         seen = set()
+        clashing = {}
         for kind, name, item, _ in new:
-            kind.check(self, info, name, item, ops)
+            try:
+                kind.check(self, info, name, item, ops)
+            except Clash as error:
+                clashing[kind.name, name] = str(error)
             if (kind.name, name) in seen:
                 raise PluginError(f"{info} provides the {kind.name} {name!r} twice")
             seen.add((kind.name, name))
+        info.clashes += clashing.values()
+        self.clashes.update(clashing)
         for kind, name, item, rank in new:
             kind.note(info, name, item)
-            found = self._candidates.setdefault((kind.name, name), [])
-            found.append(Candidate(info, item, rank))
-            self._choose(kind, name, found)
+            if (kind.name, name) not in clashing:
+                found = self._candidates.setdefault((kind.name, name), [])
+                found.append(Candidate(info, item, rank))
+                self._choose(kind, name, found)
 
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
