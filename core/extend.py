@@ -198,6 +198,7 @@ from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
 from .registry.host import registry
 from .registry.info import Candidate, PluginInfo
+from .registry.kinds import NAMED
 from .registry.registry import Registry
 from .tape.tape import GradientTape
 from .tensors.convert import (
@@ -229,6 +230,7 @@ __all__ = [
     "COMPARISONS",
     "COUNTS",
     "IN_TRACES",
+    "NAMED",
     "NONDIFF",
     "RULED",
     "RULES",

@@ -413,6 +413,16 @@ class Registry:
         """
         return [name for of, name in self.names if of == kind]
 
+    def has_name(self, name: str) -> bool:
+        """Return whether a plugin provides an object of any kind under a name.
+
+        Parameters
+        ----------
+        name
+            The name.
+        """
+        return any((kind, name) in self.names for kind in NAMED)
+
     def name_of(self, kind: str, item: Any) -> str | None:
         """Return the text that names an object, for files.
 

@@ -165,6 +165,8 @@ class Cell(Configured):
         """Return zeros, for inputs ``x`` of one step."""
         return [zeros_beside(x, n, self.kernel.dtype) for n in self.state_size]
 
+    initial_states.gives_zeros = True  # type: ignore[attr-defined]
+
     def projected(self, x: Any) -> Any:
         """Return the inputs' contribution, for inputs of one step or of many."""
         if sizes_differ((x.shape or (None,))[-1], self.kernel.shape[0]):

@@ -109,6 +109,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
             found += [zeros_beside(x, n, next(known) or dtype) for n in _sizes(cell)]
         return found
 
+    initial_states.gives_zeros = True  # type: ignore[attr-defined]
+
     def masks(self, x: Any, training: Any) -> list[Any]:
         """Return the masks of every cell, for inputs ``x`` of one step: the same at each step."""
         found = []
