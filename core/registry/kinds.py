@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from keyword import iskeyword
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -377,6 +379,25 @@ class _Names(_Nested):
         registry.texts = {}
 
 
+class _Namespaces(Kind):
+    """Modules under the package."""
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        package = face()
+        if not name.isidentifier() or name.startswith("_") or iskeyword(name):
+            raise PluginError(
+                f"{info}: gradtape_namespaces: {name!r} is no attribute; use an identifier that "
+                "does not start with '_'"
+            )
+        if name in package.__all__ or find_spec(f"{package.__name__}.{name}") is not None:
+            raise PluginError(
+                f"{info}: gradtape_namespaces: {package.__name__}.{name} is gradtape's own; choose "
+                "the name of your distribution"
+            )
+
+
 class _ByFunction(Kind):
     """Items by a function, instead of a name."""
 
@@ -424,7 +445,7 @@ KINDS: tuple[Kind, ...] = (
     _ForOps("kernel", "(op name, backend name)"),
     _Rules(),
     _Names("name", "a mapping from names to objects", _are_named, waits=True),
-    Kind("namespace", "a module, or the path of one", _is_path, waits=True),
+    _Namespaces("namespace", "a module, or the path of one", _is_path, waits=True),
     _ForOps("lowering", "(op name, target)", waits=True),
     Kind("command", "a function of a parser", callable, waits=True),
     Kind("exporter", "a function", callable, waits=True),

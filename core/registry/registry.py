@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
+from ..base.table import PACKAGE
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -127,6 +129,11 @@ class Registry:
                 info.waiting.discard(hook)
                 if provided is not None:
                     self.add(info, {hook: provided})
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The packages whose distributions declare plugins: their code is a library's."""
+        return frozenset({PACKAGE, *(info.package for info in self.infos if info.package)})
 
     @property
     def plugins(self) -> list[PluginInfo]:

@@ -36,6 +36,8 @@ class Cell(Configured):
     """
 
     gates: ClassVar[int]
+    #: Whether the first state after a step is its output; a class that defines ``step`` says so.
+    state_is_output: ClassVar[bool] = False
     ruled: ClassVar[Mapping[str, str]] = {
         "kernel": "kernel",
         "recurrent": "recurrent_kernel",
@@ -261,6 +263,7 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 1
 
     def __init__(
@@ -328,6 +331,7 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 4
 
     def __init__(
@@ -436,6 +440,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 3
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {

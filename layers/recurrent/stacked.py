@@ -150,7 +150,7 @@ def inlined(cell: Any) -> bool:
     kind = type(cell)
     own = kind.call is not Cell.call or kind.masked is not Cell.masked
     drops = cell.input_dropout is not None or cell.state_dropout is not None
-    return kind.saved_as is not None or (drops and not own)
+    return not own and (kind.saved_as is not None or drops)
 
 
 def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:
