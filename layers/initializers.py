@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import complete_docstring, snake_case
+from ..core.extend import complete_docstring, registry, snake_case
 
 # by its public name: layers do not know which plugin provides it
 from ..random import uniform as random_uniform
@@ -360,6 +360,12 @@ def serialize(initializer: Any) -> Any:
         return initializer
     lost = {"name": str(getattr(initializer, "__name__", initializer)), "config": None}
     return reference("initializer", initializer) or lost
+
+
+def is_one(value: Any) -> bool:
+    """Return whether an object's class is known as one of initializers."""
+    named = registry().name_of("initializer", type(value)) is not None
+    return isinstance(value, Initializer) or named
 
 
 class _Lost:

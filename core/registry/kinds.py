@@ -8,8 +8,8 @@ from keyword import iskeyword
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ...hints import CLASSES
 from ...hints import add as add_hint
+from ...hints import classes
 from ..base.table import face
 from ..errors import PluginError
 from ..ops.backend import Backend
@@ -334,10 +334,10 @@ class _Hints(_Nested):
     ) -> None:
         super().check(registry, info, name, item, ops)
         place = name[0]
-        if place.rpartition(".")[2][:1].isupper() and place not in CLASSES:
+        if place.rpartition(".")[2][:1].isupper() and place not in classes():
             raise PluginError(
                 f"{info}: gradtape_hints has hints for the class {place!r}; classes that take some "
-                f"are {', '.join(CLASSES)}"
+                f"are {', '.join(classes())}"
             )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:

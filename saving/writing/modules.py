@@ -298,7 +298,7 @@ class StateWriter:
             self.hidden.append((path + place, type(value).__name__, item))
         in_container = path[-1] in "]}"
         # what layers are made with, and have no use for once they have weights
-        spent = isinstance(value, initializers.Initializer)
+        spent = initializers.is_one(value)
         if in_container or not (is_code(value) or spent):
             end = "; None is in its place" if in_container else ""
             self.left_out.append(f"{path} ({_described(value)}{end})")

@@ -34,6 +34,11 @@ _FUNCTIONS = {
     for name in module.__all__
 }
 
+# parallel training needs to know which values depend on other examples
+for _module in (crossentropies, errors, focal, margins):
+    for _name in _module.__all__:
+        vars(_FUNCTIONS[_name])["by_example"] = True
+
 #: Common abbreviations of some functions' names.
 SHORT_NAMES = {
     "bce": "binary_crossentropy",

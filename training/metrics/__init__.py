@@ -14,7 +14,7 @@ from ...core.errors import UnknownName
 from ...core.extend import registry
 from .. import losses
 from ..losses.kinds import Kind, kind_of
-from ..names import name_of
+from ..names import name_of, stated
 from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, curves, functions, objects, regression, scores
@@ -120,12 +120,8 @@ def _of_kind(function: Any, kind: Kind | None) -> Any:
     """
     if kind is None:
         return function
-    own_way = getattr(function, "with_loss", None)
-    # functools.wraps gives a user's wrapper the attribute of what it wraps
-    if (
-        own_way is not None
-        and getattr(vars(function).get("__wrapped__"), "with_loss", 0) != own_way
-    ):
+    own_way = stated(function, "with_loss")
+    if own_way is not None:
         measure = own_way(kind)
         return function if measure is function else called(measure, function.__name__)
     own = kind_of(function) if losses.is_named(function) else None
@@ -204,7 +200,7 @@ def _takes_columns(given: Any) -> bool:
     known = registry()
     return (
         isinstance(given, str)
-        or getattr(given, "takes_columns", False)
+        or bool(stated(given, "takes_columns"))
         or known.name_of("metric", given) is not None
         or losses.is_named(given)
     )

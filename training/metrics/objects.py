@@ -323,6 +323,8 @@ class BinaryAccuracy(
         for probabilities.
     """
 
+    by_example = True
+
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
 
