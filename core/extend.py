@@ -198,9 +198,11 @@ from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
+from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
 from .registry.host import register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
+from .registry.kinds import NAMED
 from .registry.registry import Registry
 from .registry.settings import DISABLE, MODULES
 from .registry.stated import means_the_same
@@ -240,6 +242,7 @@ __all__ = [
     "IN_TRACES",
     "MADE",
     "MODULES",
+    "NAMED",
     "NONDIFF",
     "PLACE",
     "RULED",
@@ -428,6 +431,7 @@ __all__ = [
     "meant_for",
     "muted",
     "muting",
+    "near_names",
     "next_id",
     "node_by_node",
     "nodes_within",

@@ -5,8 +5,9 @@ It is imported when the registry is first needed, because finding plugins takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
 
@@ -54,6 +55,30 @@ class PluginHost:
     def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
         return self._registry or self._discovered()
+
+    def known_namespaces(self) -> Collection[str]:
+        """Return the names of modules under the package that are known without a search."""
+        return () if self._registry is None else self._registry.tables["namespaces"]
+
+    def namespace(self, name: str) -> ModuleType | None:
+        """Return the module that a plugin has under the package, or ``None``."""
+        if self._discovering:  # a plugin that is imported asks for a name that does not exist
+            return None
+        found = self.registry()
+        place = found.namespaces.get(name)
+        if place is None:
+            found.refuse_clash("namespace", name)
+            return None
+        if isinstance(place, ModuleType):
+            return place
+        try:
+            return import_module(place)
+        except Exception as error:
+            info = found.owner("namespace", name)
+            raise PluginError(
+                f"{info}: {PROJECT}.{name} is the module {place!r}, which cannot be "
+                f"imported: {type(error).__name__}: {error}"
+            ) from error
 
     def register(self, plugin: Any, name: str | None, replace: bool) -> Registration:
         """Register a plugin by hand; see :func:`register_plugin`."""

@@ -32,6 +32,8 @@ class PluginInfo:
         What it provides that another plugin provides too, with the same rank: messages.
     notes
         What its author should know, although it is in use.
+    package
+        The package that its entry point is in; empty if registered by hand.
     api
         The version of the plugin interface that it was written for, if it says so.
     compatible_since
@@ -58,6 +60,7 @@ class PluginInfo:
     name: str
     distribution: str = ""
     version: str = ""
+    package: str = ""
     problem: str | None = None
     api: tuple[int, int] | None = None
     compatible_since: str = ""

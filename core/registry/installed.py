@@ -114,7 +114,7 @@ def _seems_meant(group: str) -> bool:
 
 
 def _info(point: EntryPoint) -> PluginInfo:
-    info = PluginInfo(point.name)
+    info = PluginInfo(point.name, package=re.split("[.:]", point.value.strip())[0])
     if point.dist is not None:
         try:
             info.distribution, info.version = _named(point.dist)
@@ -231,5 +231,6 @@ def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterato
     declared = tomllib.loads(text)["project"]["entry-points"]
     for group, hook in groups.items():
         for name, value in declared.get(group, {}).items():
-            info = infos.setdefault(name, PluginInfo(name, table.PACKAGE, version))
+            package = table.PACKAGE
+            info = infos.setdefault(name, PluginInfo(name, package, version, package))
             yield Found(info, partial(_load, EntryPoint(name, value, group)), hook)

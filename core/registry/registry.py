@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
 from ..base.generations import MADE
+from ..base.table import PACKAGE
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -20,7 +22,7 @@ from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
 from .info import Candidate, Contest, PluginInfo, Rank
-from .kinds import KINDS, NAMED, Clash, Kind
+from .kinds import KINDS, NAMED, Clash, Kind, is_reserved
 from .replacements import Replacements, called
 from .settings import ORDER
 
@@ -99,6 +101,8 @@ class Registry:
         #: The winners, by kind and name; and messages for what has none.
         self.owners: dict[tuple[str, Any], PluginInfo] = {}
         self.clashes: dict[tuple[str, Any], str] = {}
+        #: By kind and the object's id, the first text that names it; empty when names are added.
+        self.texts: dict[tuple[str, int], str] = {}
         self.replacements = Replacements(self)
         self.infos: list[PluginInfo] = []
         #: Notes on what was found and is no plugin.
@@ -145,25 +149,32 @@ class Registry:
             for name, op in self.ops.items()
         }
 
-    def load(self, hook: str) -> None:
+    def load(self, hook: str, enough: Callable[[], bool] = bool) -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
 
         Parameters
         ----------
         hook
             The hook's name, without ``gradtape_``.
+        enough
+            Plugins are called one after another, gradtape's own first, until this returns true.
         """
         waiting = self._waiting.get(hook)
-        if not waiting:
+        if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
-            while waiting:
+            while waiting and not enough():
                 info, load = waiting[0]
                 provided = load()
                 del waiting[0]  # only now, so that an interrupted import is repeated
                 info.waiting.discard(hook)
                 if provided is not None:
                     self.add(info, {hook: provided})
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The packages whose distributions declare plugins: their code is a library's."""
+        return frozenset({PACKAGE, *(info.package for info in self.infos if info.package)})
 
     @property
     def plugins(self) -> list[PluginInfo]:
@@ -402,17 +413,113 @@ class Registry:
         PluginError
             If several plugins provide it, and none takes precedence.
         """
-        if kind not in NAMED:
-            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
-        found = self.names.get((kind, name))
+        found = self.find_named(kind, name)
         if found is not None:
             return found
-        self.refuse_clash("name", (kind, name))
-        known = [text for of, text in self.names if of == kind]
+        known = self.names_of(kind)
         raise UnknownName(
             f"unknown {kind} {name!r}{near_names(str(name), known)}; known: "
-            f"{', '.join(sorted(known))}{self._failed()}"
+            f"{', '.join(sorted(known))}{self.lacking(name)}"
         )
+
+    def find_named(self, kind: str, name: str) -> Any:
+        """Return the object that a text names, or ``None``; see :meth:`named`.
+
+        Parameters
+        ----------
+        kind, name
+            As for :meth:`named`.
+
+        Returns
+        -------
+        object or None
+            ``None`` if no plugin provides it.
+        """
+        if kind not in NAMED:
+            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
+        key, table = (kind, name), self.tables["names"]
+        if type(name) is str and is_reserved(name):
+            # nobody else may provide it, so the plugins that are imported for it are the fewest
+            self.load("names", lambda: key in table)
+        else:
+            self.load("names")
+        found = table.get(key)
+        if found is None:
+            self.refuse_clash("name", key)
+        return found
+
+    def names_of(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind, those of gradtape first.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+
+        Returns
+        -------
+        list of str
+            An object with several names is there under each.
+        """
+        return [name for of, name in self.names if of == kind]
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a plugin provides an object of any kind under a name.
+
+        Parameters
+        ----------
+        name
+            The name.
+        """
+        return any((kind, name) in self.names for kind in NAMED)
+
+    def name_of(self, kind: str, item: Any) -> str | None:
+        """Return the text that names an object, for files.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+        item
+            What a plugin provides: an object, a function or a class.
+
+        Returns
+        -------
+        str or None
+            Its first name; ``None`` if no plugin provides the object under a name.
+        """
+
+        def found() -> str | None:
+            texts = self.texts
+            if not texts:
+                texts = {}
+                for (of, name), x in list(self.tables["names"].items()):
+                    texts.setdefault((of, id(x)), name)
+                self.texts = texts
+            return texts.get((kind, id(item)))
+
+        self.load("names", lambda: found() is not None)
+        return found()
+
+    def lacking(self, name: Any) -> str:
+        """Return the end of a message for a name that no plugin provides: what to install.
+
+        Parameters
+        ----------
+        name
+            The name of an op, a class or an object.
+
+        Returns
+        -------
+        str
+            It starts with a separator; empty for a bare name, if all plugins are in use.
+        """
+        text = name if type(name) is str else ""
+        head = text.partition("::" if "::" in text else ".")[0]
+        install = ""
+        if head.replace("-", "_").isidentifier() and not is_reserved(text):
+            install = f"; install the package {head!r} that provides it"
+        return install + self._failed()
 
     def lowering(self, op: str, target: str) -> Callable[..., Any] | None:
         """Return how an executor or exporter expresses an op.

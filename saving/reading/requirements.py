@@ -37,6 +37,9 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         missing = [op for op in needed if known_op(op) is None]
         classes = [str(cls) for cls in take(record, "modules", list, "requires")]
         missing += [cls for cls in classes if cls not in known.modules]
+        if "names" in record:
+            texts = take(record, "names", list, "requires")
+            missing += [x for x in map(str, texts) if not known.has_name(x)]
         here = next((info for info in known.plugins if info.name == name), None)
         if missing and not allow_missing:
             try:

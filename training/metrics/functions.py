@@ -204,3 +204,7 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     among = ops["count_nonzero"](others, axis=-1) < k
     among = ops["logical_and"](among, ops["equal"](own[..., 0], own[..., 0]))
     return ops["logical_and"](among, y_true >= 0)  # negative labels index from the end
+
+
+for _name in __all__:
+    globals()[_name].by_example = True  # parallel training needs to know
