@@ -1,4 +1,4 @@
-"""The commands that ship with gradtape, as a plugin.
+"""The commands that ship with gradtape, as a plugin, and what `gradtape doctor` lists for all.
 
 Their modules are light: what a command computes with is imported when it runs.
 """
@@ -6,7 +6,8 @@ Their modules are light: what a command computes with is imported when it runs.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..core.extend import hookimpl
 from .commands import add_demo, add_doctor, add_plugin, add_plugins
@@ -15,7 +16,7 @@ from .files import add_diff, add_inspect, add_verify
 from .profiling import add_profile
 from .tutorial import add_tutorial
 
-__all__ = ["gradtape_commands"]
+__all__ = ["gradtape_commands", "gradtape_diagnoses"]
 
 
 @hookimpl(trylast=True)
@@ -33,3 +34,13 @@ def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
         "diff": add_diff,
         "tutorial": add_tutorial,
     }
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
+    """List libraries and settings that belong to no other plugin."""
+    found = {
+        "packages": {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"},
+        "variables": ["GRADTAPE_DISABLE_PLUGINS", "GRADTAPE_PLUGINS_ORDER"],
+    }
+    return {"gradtape": lambda: found}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.extend import Graph, default, hookimpl, late, plain
@@ -14,10 +14,26 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
     return {
         "default": default,
         "plain": plain,
-        "planned": lambda graph: _of_plans("planned", graph),
-        "fused": lambda graph: _of_plans("fused", graph),
+        "planned": _planned,
+        "fused": _fused,
     }
 
 
-def _of_plans(name: str, graph: Graph) -> Any:
-    return getattr(late("plugins.planned"), name)(graph)
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
+    """Report on the cache of compiled loops."""
+    return {"cache": lambda: late("plugins.planned.compiled.diagnosis").diagnosis()}
+
+
+def _planned(graph: Graph) -> Any:
+    return late("plugins.planned").planned(graph)
+
+
+def _fused(graph: Graph) -> Any:
+    return late("plugins.planned").fused(graph)
+
+
+# `gradtape doctor` asks an executor why it cannot be used
+_fused.unavailable = lambda: late(  # type: ignore[attr-defined]
+    "plugins.planned.compiled.diagnosis"
+).problem()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from .container.storage import Storage
 from .container.write import COMPRESSIONS, check, write
 from .errors import LoadError, UnsafeFile
 
-__all__ = ["gradtape_formats", "gradtape_storages"]
+__all__ = ["gradtape_diagnoses", "gradtape_formats", "gradtape_storages"]
 
 
 class Hdf5(Storage):
@@ -222,3 +222,9 @@ def gradtape_formats() -> dict[str, Any]:
         (_ZARR, ".zarr"),
     )
     return {ending: item for item, endings in formats for ending in endings.split()}
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List libraries of files in ``gradtape doctor``."""
+    return {"saving": lambda: {"packages": {"h5py": "h5py", "xxhash": "xxhash"}}}

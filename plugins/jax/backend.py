@@ -16,7 +16,13 @@ from ...core.extend import Backend, BackendUnavailable, Engine, hookimpl, numpy_
 from .engine import JaxEngine
 from .stopwatch import JaxStopwatch
 
-__all__ = ["JaxBackend", "gradtape_backends", "gradtape_collectives", "gradtape_kernels"]
+__all__ = [
+    "JaxBackend",
+    "gradtape_backends",
+    "gradtape_collectives",
+    "gradtape_diagnoses",
+    "gradtape_kernels",
+]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: Whether JAX compiles for an export, which cannot call back to this process.
@@ -255,3 +261,9 @@ def _late(room: str, op: str) -> Callable[..., Any]:
         return kernel
 
     return lambda *arrays, **params: found()(*arrays, **params)
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List JAX in ``gradtape doctor``."""
+    return {"jax": lambda: {"packages": {"jax": "jax"}}}
