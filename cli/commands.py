@@ -7,21 +7,17 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..core.extend import public
-from . import demo
+from ..core.errors import PluginError
+from ..core.extend import late, public, registry
 from .choosing import HELP
-from .distributed import add_train
-from .doctor import doctor_json, doctor_text
-from .doctor_of_ranks import told as of_ranks
-from .files import add_commands
 from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
-from .profiling import add_profile
-from .tutorial import add_tutorial
 
-__all__ = ["parser", "run"]
+__all__ = ["add_demo", "add_doctor", "add_plugin", "add_plugins", "parser", "run"]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -32,7 +28,9 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         The arguments after the program's name.
     """
-    root = parser()
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        root = parser()
     options = root.parse_args(arguments)
     if options.command is None:
         root.print_help()
@@ -40,7 +38,10 @@ def run(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code: int = options.run(options)
+        if not getattr(options, "shows_plugins", False):  # else its report has them
+            for told in noted:
+                warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+        code: int = _function(options)(options) or 0
         if sys.stdout is not None:  # closed by the shell
             sys.stdout.flush()
     except KeyboardInterrupt:
@@ -75,11 +76,66 @@ def parser() -> argparse.ArgumentParser:
         "--traceback", action="store_true", help="print the Python traceback of an error"
     )
     commands = root.add_subparsers(dest="command", metavar="COMMAND")
+    known = registry()
+    # what shows why others are missing is there even if gradtape's own plugins were not found
+    found = {**known.commands}
+    for name, add in {"plugins": add_plugins, "doctor": add_doctor}.items():
+        found.setdefault(name, add)
+    clashes = [(name, told) for (kind, name), told in known.clashes.items() if kind == "command"]
+    for name, told in clashes:
+        command = commands.add_parser(name, help="not in use: several plugins provide it")
+        _refuse(command, told)
+    for name, add in found.items():
+        if name in commands.choices:
+            continue
+        command = commands.add_parser(name, help=_help(add))
+        command.set_defaults(run=None)
+        try:
+            add(command)
+        except (Exception, SystemExit) as error:  # one command that fails leaves the others
+            message = (
+                f"{known.owner('command', name)}: the command {name!r} cannot be used: its "
+                f"function raised {type(error).__name__}: {error}"
+            )
+            commands.choices[name] = _refuse(argparse.ArgumentParser(prog=command.prog), message)
+    return root
 
-    plugins = commands.add_parser(
-        "plugins",
-        help="list the installed plugins",
-        description="List the installed plugins, what each provides, and why any cannot be used.",
+
+def _help(add: Callable[..., None]) -> str:
+    """Return a command's help: the first line of its function's docstring."""
+    line = (add.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    return line[:1].lower() + line[1:] if line[1:2].islower() else line
+
+
+def _refuse(command: argparse.ArgumentParser, message: str) -> argparse.ArgumentParser:
+    """Let a command raise an error, whatever its arguments."""
+
+    def run(options: argparse.Namespace) -> int:
+        raise PluginError(message)
+
+    command.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    command.set_defaults(run=run)
+    return command
+
+
+def _function(options: argparse.Namespace) -> Callable[[argparse.Namespace], int | None]:
+    run: Any = options.run
+    if not callable(run):
+        raise PluginError(
+            f"{registry().owner('command', options.command)}: the command {options.command!r} set "
+            "no function: call parser.set_defaults(run=function)"
+        )
+    found: Callable[[argparse.Namespace], int | None] = run
+    return found
+
+
+# -- the commands about plugins and the installation, and the demo -----------------------------
+
+
+def add_plugins(plugins: argparse.ArgumentParser) -> None:
+    """List the installed plugins."""
+    plugins.description = (
+        "List the installed plugins, what each provides, and why any cannot be used."
     )
     plugins.add_argument(
         "--ops",
@@ -87,11 +143,12 @@ def parser() -> argparse.ArgumentParser:
         help="list every op instead, with the plugins that provide its kernel and gradient",
     )
     plugins.add_argument("--json", action="store_true", help="print JSON")
-    plugins.set_defaults(run=_plugins)
+    plugins.set_defaults(run=_plugins, shows_plugins=True)
 
-    plugin = commands.add_parser(
-        "plugin", help="create your own plugin", description="Create your own plugin."
-    )
+
+def add_plugin(plugin: argparse.ArgumentParser) -> None:
+    """Create your own plugin."""
+    plugin.description = "Create your own plugin."
     steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
     new = steps.add_parser(
         "new",
@@ -107,11 +164,12 @@ def parser() -> argparse.ArgumentParser:
     )
     new.set_defaults(run=_new_plugin)
 
-    doctor = commands.add_parser(
-        "doctor",
-        help="report versions, backends, cores and threads, and suggest improvements",
-        description="Report the versions, cores, threads, backends and executors, measure the cost "
-        "of threads, and suggest improvements. Nothing is changed.",
+
+def add_doctor(doctor: argparse.ArgumentParser) -> None:
+    """Report versions, backends, cores and threads, and suggest improvements."""
+    doctor.description = (
+        "Report the versions, cores, threads, backends and executors, measure the cost of threads, "
+        "and suggest improvements. Nothing is changed."
     )
     doctor.add_argument(
         "--no-measure",
@@ -124,16 +182,14 @@ def parser() -> argparse.ArgumentParser:
         help="show whether several ranks can train together; under mpiexec or srun, test them",
     )
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    doctor.set_defaults(run=_doctor)
+    doctor.set_defaults(run=_doctor, shows_plugins=True)
 
-    add_profile(commands)
-    add_train(commands)
 
-    digits = commands.add_parser(
-        "demo",
-        help="train a model on handwritten digits, save and verify it",
-        description="Train a model on handwritten digits, save it, verify the file in a new "
-        "process, and draw the training curves.",
+def add_demo(digits: argparse.ArgumentParser) -> None:
+    """Train a model on handwritten digits, save and verify it."""
+    digits.description = (
+        "Train a model on handwritten digits, save it, verify the file in a new process, and draw "
+        "the training curves."
     )
     digits.add_argument(
         "--out", metavar="DIR", default="demo-out", help="output folder (default: %(default)s)"
@@ -149,10 +205,6 @@ def parser() -> argparse.ArgumentParser:
         "--seed", metavar="N", type=_seed, default=0, help="random seed (default: %(default)s)"
     )
     digits.set_defaults(run=_demo)
-
-    add_commands(commands)
-    add_tutorial(commands)
-    return root
 
 
 class Version(argparse.Action):
@@ -196,13 +248,16 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     if options.distributed:
-        text, code = of_ranks(options.json, measure=not options.no_measure)
+        told = late("cli.doctor_of_ranks").told
+        text, code = told(options.json, measure=not options.no_measure)
         print(text, end="\n" if text else "")
-        return code
-    told = doctor_json if options.json else doctor_text
+        return int(code)
+    doctor = late("cli.doctor")
+    told = doctor.doctor_json if options.json else doctor.doctor_text
     print(told(measure=not options.no_measure))
     return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
-    return demo.run(options.out, epochs=options.epochs, seed=options.seed)
+    run = late("cli.demo").run
+    return int(run(options.out, epochs=options.epochs, seed=options.seed))

@@ -6,24 +6,19 @@ import argparse
 import os
 import traceback
 from pathlib import Path
-from typing import Any
 
-from ..core.extend import place, registry
-from ..distributed.runner import run_script
+from ..core.extend import late, place, registry
 from .launching import ENGINE, become_rank, start
 
 __all__ = ["add_train", "code_of_script"]
 
 
-def add_train(commands: Any) -> None:
-    """Add the command to a parser's commands."""
-    parser = commands.add_parser(
-        "train",
-        help="run a script on several ranks, or in one process",
-        description="Run a Python script like `python SCRIPT ARGUMENT ...`. With `--engine NAME "
-        "--ranks N`, or under a launcher, for example `mpiexec -n 4 gradtape train SCRIPT`, each "
-        "rank uses its share of the cores. A rank that fails ends the job, and all ranks print the "
-        "reason.",
+def add_train(parser: argparse.ArgumentParser) -> None:
+    """Run a script on several ranks, or in one process."""
+    parser.description = (
+        "Run a Python script like `python SCRIPT ARGUMENT ...`. With `--engine NAME --ranks N`, or "
+        "under a launcher, for example `mpiexec -n 4 gradtape train SCRIPT`, each rank uses its "
+        "share of the cores. A rank that fails ends the job, and all ranks print the reason."
     )
     parser.add_argument(
         "--engine",
@@ -71,7 +66,7 @@ def code_of_script(script: str, arguments: list[str]) -> int:
     if not Path(script).exists():
         raise FileNotFoundError(f"there is no file {script!r}")
     try:
-        return run_script(script, arguments)
+        return int(late("distributed.runner").run_script(script, arguments))
     except Exception as error:
         lines = error.__traceback__
         while lines is not None and lines.tb_frame.f_code.co_filename != script:

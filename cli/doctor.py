@@ -17,43 +17,15 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..core.extend import late, public
 from ..plugins.numpy.threads import NEEDED, pools
-from ..plugins.planned.compiled.compiler import CACHE, cache_folder, unavailable, unusable
 from .cores import cores, quota
+from .launching import THREADS
 from .plugins import quiet_registry
 from .plugins import unavailable as no_backend
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
 
-#: Distributions that the report lists, by the module that each provides.
-PACKAGES = {
-    "gradtape": "gradtape",
-    "numpy": "numpy",
-    "h5py": "h5py",
-    "pluggy": "pluggy",
-    "xxhash": "xxhash",
-    "scipy": "scipy",
-    "llvmlite": "llvmlite",
-    "jax": "jax",
-    "cupy": "cupy",
-    "onnx": "onnx",
-    "sklearn": "scikit-learn",
-    "matplotlib": "matplotlib",
-    "threadpoolctl": "threadpoolctl",
-}
-VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "CUDA_VISIBLE_DEVICES",
-    "CUPY_CACHE_DIR",
-    CACHE,
-    "GRADTAPE_EXECUTOR",
-    "GRADTAPE_DISABLE_PLUGINS",
-    "GRADTAPE_PLUGINS",
-    "GRADTAPE_PLUGINS_ORDER",
-    "GRADTAPE_PLUGINS_STRICT",
-    "GRADTAPE_PLUGIN_MODULES",
-)
+#: The parts of a section with a meaning, and their types.
+_PARTS = {"lines": list, "advice": list, "variables": list, "packages": dict}
 #: The ratio of times above which the advice mentions threads.
 COSTLY = 1.3
 #: Times a matrix product of a small network; prints the median and the 99th percentile in µs.
@@ -78,23 +50,30 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
         Whether to time a matrix product with one thread and with BLAS's own number of threads.
         This takes about two seconds.
     """
+    sections, broken = _sections()
+    packages = {"gradtape": "gradtape"}
+    variables: dict[str, None] = {}
+    for told in sections.values():
+        packages |= told.pop("packages", {})
+        variables |= dict.fromkeys(told.pop("variables", ()))
     found: dict[str, Any] = {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": platform.platform(),
         "installation": _installation(),
-        "packages": {name: _version(module, name) for module, name in PACKAGES.items()},
+        "packages": dict(_version(module, names) for module, names in packages.items()),
         "cores": _cores(),
-        "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "environment": {name: os.environ[name] for name in variables if name in os.environ},
         "blas": _blas(),
         "plugins": _plugins(),
         "backends": _backends(),
         "devices": _devices(),
         "executors": _executors(),
-        "cache": _cache(),
+        "sections": {name: told for name, told in sections.items() if told},
+        "broken": broken,
     }
     if measure:
         found["product"] = _product()
-    found["advice"] = _advice(found)
+    found["advice"] = [*_advice(found), *found.pop("broken")]
     return found
 
 
@@ -136,10 +115,8 @@ def doctor_text(measure: bool = True) -> str:
     lines += [("plugins", _plugin_told(x)) for x in found["plugins"]]
     for what in ("backends", "executors"):
         lines += [(what, f"{name}: {x or 'ready'}") for name, x in found[what].items()]
-    cache = found["cache"]
-    lines.append(("cache", f"{cache['path'] or 'none'}: {cache['problem'] or 'ready'}"))
-    for name, told in found["devices"].items():
-        lines += [(name, line) for line in told["lines"]]
+    for name, told in (*found["sections"].items(), *found["devices"].items()):
+        lines += [(name, line) for line in told.get("lines", ())]
     words = []
     last = None
     for head, text in lines:
@@ -164,15 +141,17 @@ def _installation() -> dict[str, str | None]:
     return {"version": str(public("__version__")), "folder": folder, **found}
 
 
-def _version(module: str, name: str) -> str | None:
+def _version(module: str, names: str | list[str]) -> tuple[str, str | None]:
+    """Return a package's name, and the version of the first of its distributions that is here."""
+    first, *others = [names] if isinstance(names, str) else names
     if module == "gradtape":  # of the code, whatever metadata is installed
-        return str(public("__version__"))
+        return first, str(public("__version__"))
     if importlib.util.find_spec(module) is None:
-        return None
-    for called in (name, f"{name}-cuda12x", f"{name}-cuda13x"):  # CuPy has one for each CUDA
+        return first, None
+    for name in (first, *others):
         with suppress(PackageNotFoundError):
-            return version(called)
-    return "?"
+            return first, version(name)
+    return first, "?"
 
 
 def _cores() -> dict[str, Any]:
@@ -210,10 +189,29 @@ def _plugins() -> list[dict[str, Any]]:
     ]
 
 
-def _cache() -> dict[str, str | None]:
-    """Return the folder of the cache of compiled loops, and why it cannot be used, if so."""
-    folder, problem = (None, None) if unavailable() else cache_folder()
-    return {"path": str(folder) if folder else None, "problem": problem}
+def _sections() -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Return what plugins report, by section, and advice on those that cannot."""
+    known = quiet_registry()
+    found: dict[str, dict[str, Any]] = {}
+    broken = []
+    for name, diagnose in known.diagnoses.items():
+        try:
+            told = json.loads(json.dumps(diagnose()))
+            if not isinstance(told, dict):
+                raise TypeError(f"it is {type(told).__name__}, not a mapping")
+            wrong = [
+                key for key, kind in _PARTS.items() if not isinstance(told.get(key, kind()), kind)
+            ]
+            if wrong:
+                raise TypeError(f"{wrong[0]!r} is {type(told[wrong[0]]).__name__}")
+            found[name] = told
+        except Exception as error:  # another distribution's code
+            broken.append(
+                f"{known.owner('diagnosis', name)} cannot report {name!r}: "
+                f"{type(error).__name__}: {error}."
+            )
+    clashes = [told for (kind, _), told in known.clashes.items() if kind == "diagnosis"]
+    return found, [*broken, *clashes]
 
 
 def _backends() -> dict[str, str | None]:
@@ -233,8 +231,14 @@ def _devices() -> dict[str, Any]:
 
 
 def _executors() -> dict[str, str | None]:
-    reasons = {"fused": unavailable() or unusable()}
-    return {name: reasons.get(name) for name in quiet_registry().executors}
+    """Return why executors cannot be used, for those that say so."""
+    found = {}
+    for name, executor in quiet_registry().executors.items():
+        try:
+            found[name] = getattr(executor, "unavailable", lambda: None)()
+        except Exception as error:  # another distribution's code
+            found[name] = f"unavailable() raised {type(error).__name__}: {error}"
+    return found
 
 
 # -- the cost of threads ---------------------------------------------------------------------------
@@ -245,7 +249,7 @@ def _product() -> dict[str, Any] | None:
     if late("saving.container.child").no_python():
         return None
     found = {}
-    for name, settings in (("one", dict.fromkeys(VARIABLES[:3], "1")), ("all", {})):
+    for name, settings in (("one", dict.fromkeys(THREADS, "1")), ("all", {})):
         try:
             run = subprocess.run(
                 [sys.executable, "-c", PRODUCT],
@@ -300,16 +304,12 @@ def _advice(found: dict[str, Any]) -> list[str]:
         )
     advice += [_about_plugin(x) for x in found.get("plugins", ()) if _failed(x)]
     for told in found.get("devices", {}).values():
-        advice += told["advice"]
-    cache = found.get("cache", {})
-    if cache.get("problem"):
-        advice.append(
-            f"Compiled loops cannot be cached in {cache['path']} ({cache['problem']}), so every "
-            f"process compiles them again: set {CACHE} to a folder of your own, or to an empty "
-            "string to turn the cache off."
-        )
-    if found["executors"].get("fused"):
-        advice.append(f"Compiled functions could run faster: {found['executors']['fused']}.")
+        advice += told.get("advice", ())
+    for told in found.get("sections", {}).values():
+        advice += told.get("advice", ())
+    for name, reason in found["executors"].items():
+        if reason:
+            advice.append(f"Compiled functions could run faster, with {name!r}: {reason}.")
     return advice
 
 

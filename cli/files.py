@@ -5,22 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from contextlib import suppress
-from typing import Any
 
-from ..saving import diff, inspect, verify
+from ..core.extend import late
 
-__all__ = ["add_commands"]
+__all__ = ["add_diff", "add_inspect", "add_verify"]
 
 _SAFE = "Nothing in a file is run."
 
 
-def add_commands(commands: Any) -> None:
-    """Add the commands about files to a parser."""
-    shown = commands.add_parser(
-        "inspect",
-        help="show the contents of a saved file, without running anything in it",
-        description="Show the contents of a saved file: layers, shapes, functions, custom "
-        f"gradients, plugins, sizes. {_SAFE}",
+def add_inspect(shown: argparse.ArgumentParser) -> None:
+    """Show the contents of a saved file, without running anything in it."""
+    shown.description = (
+        "Show the contents of a saved file: layers, shapes, functions, custom gradients, plugins, "
+        f"sizes. {_SAFE}"
     )
     shown.add_argument("file", metavar="FILE", help="the saved file")
     shown.add_argument(
@@ -43,12 +40,13 @@ def add_commands(commands: Any) -> None:
     shown.add_argument("--json", action="store_true", help="print JSON")
     shown.set_defaults(run=_inspect, error=shown.error)
 
-    checked = commands.add_parser(
-        "verify",
-        help="run a saved file's functions and compare the results with those stored in it",
-        description="Run the functions of a saved file on the samples in it, and compare outputs "
-        "and gradients with the stored ones. This runs the computations in the file, within limits "
-        "of memory and time.",
+
+def add_verify(checked: argparse.ArgumentParser) -> None:
+    """Run a saved file's functions and compare the results with those stored in it."""
+    checked.description = (
+        "Run the functions of a saved file on the samples in it, and compare outputs and gradients "
+        "with the stored ones. This runs the computations in the file, within limits of memory and "
+        "time."
     )
     checked.add_argument("file", metavar="FILE", help="the saved file")
     checked.add_argument(
@@ -71,12 +69,13 @@ def add_commands(commands: Any) -> None:
     checked.add_argument("--json", action="store_true", help="print JSON")
     checked.set_defaults(run=_verify)
 
-    compared = commands.add_parser(
-        "diff",
-        help="show the differences between two saved files, without running anything in them",
-        description="Show the differences between two saved files: layers, variables, graphs, "
-        f"custom gradients, plugins. {_SAFE} The exit code is 0 if the contents are the same, 1 if "
-        "they differ, and 2 for an error.",
+
+def add_diff(compared: argparse.ArgumentParser) -> None:
+    """Show the differences between two saved files, without running anything in them."""
+    compared.description = (
+        "Show the differences between two saved files: layers, variables, graphs, custom "
+        f"gradients, plugins. {_SAFE} The exit code is 0 if the contents are the same, 1 if they "
+        "differ, and 2 for an error."
     )
     compared.add_argument("a", metavar="A", help="a saved file")
     compared.add_argument("b", metavar="B", help="the file to compare it with")
@@ -91,14 +90,15 @@ def _inspect(options: argparse.Namespace) -> int:
         options.error("--verify needs --html OUT")
     if options.html and options.graph:
         options.error("--html and --graph cannot be combined; pass one of them")
-    found = inspect(options.file, statistics=bool(options.html))
+    saving = late("saving")
+    found = saving.inspect(options.file, statistics=bool(options.html))
     if options.svg:
         _write(options.file, options.svg, found.graph_svg(options.graph))
     elif options.graph:
         names = found.graph_json if options.json else found.graph_text
         print(names(options.graph))
     elif options.html:
-        report = verify(options.file) if options.verify else None
+        report = saving.verify(options.file) if options.verify else None
         _write(options.file, options.html, found.html(report))
         return 0 if report is None or report.ok else 1
     else:
@@ -122,19 +122,19 @@ def _limit(text: str) -> float:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    report = verify(
+    report = late("saving").verify(
         options.file,
         backend=options.backend,
         max_memory=options.max_memory,
         max_seconds=options.max_seconds,
     )
-    options.code = 0 if report.ok else 1
+    code = options.code = 0 if report.ok else 1
     print(report.json() if options.json else report.table())
-    return options.code
+    return code
 
 
 def _diff(options: argparse.Namespace) -> int:
-    found = diff(options.a, options.b)
-    options.code = 1 if found else 0
+    found = late("saving").diff(options.a, options.b)
+    code = options.code = 1 if found else 0
     print(found.json() if options.json else found.table())
-    return options.code
+    return code

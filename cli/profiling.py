@@ -7,19 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..profiler.profile import Profile, profile
+from ..core.extend import late
 from .distributed import code_of_script
 
 __all__ = ["add_profile"]
 
 
-def add_profile(commands: Any) -> None:
-    """Add the command to those of a parser."""
-    parser = commands.add_parser(
-        "profile",
-        help="run a script and show its time by op, kernel, line or layer",
-        description="Run a Python script as `python SCRIPT ARGUMENT ...` does, under "
-        "gradtape.profile(), and print the table of times on standard error at the end.",
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Run a script and show its time by op, kernel, line or layer."""
+    parser.description = (
+        "Run a Python script as `python SCRIPT ARGUMENT ...` does, under gradtape.profile(), and "
+        "print the table of times on standard error at the end."
     )
     parser.add_argument(
         "--by",
@@ -51,7 +49,7 @@ def add_profile(commands: Any) -> None:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    found = profile(memory=options.memory)
+    found = late("profiler.profile").profile(memory=options.memory)
     try:
         with found:
             return code_of_script(options.script, options.arguments)
@@ -60,7 +58,7 @@ def _profile(options: argparse.Namespace) -> int:
             _tell(found, options)
 
 
-def _tell(found: Profile, options: argparse.Namespace) -> None:
+def _tell(found: Any, options: argparse.Namespace) -> None:
     for by in options.by or ["op"]:
         print(found.table(by, options.top), end="\n\n", file=sys.stderr)
     if options.json:

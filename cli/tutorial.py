@@ -24,13 +24,10 @@ PICTURE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$\n?", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)]+)\)")
 
 
-def add_tutorial(commands: Any) -> None:
-    """Add the command to a parser."""
-    tutorial = commands.add_parser(
-        "tutorial",
-        help="write the guides as Jupyter notebooks",
-        description="Write the guides as Jupyter notebooks into a folder. This needs an extra: "
-        f"{INSTALL}.",
+def add_tutorial(tutorial: argparse.ArgumentParser) -> None:
+    """Write the guides as Jupyter notebooks."""
+    tutorial.description = (
+        f"Write the guides as Jupyter notebooks into a folder. This needs an extra: {INSTALL}."
     )
     tutorial.add_argument(
         "folder",

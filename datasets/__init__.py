@@ -1,8 +1,9 @@
-"""Small real data sets that are part of the package."""
+"""Small real data sets that are part of the package, and those of plugins by name."""
 
 from ..public import publish
 from .digits import load_digits
+from .loading import load
 
-__all__ = ["load_digits"]
+__all__ = ["load", "load_digits"]
 
 publish(__name__)

@@ -19,6 +19,7 @@ from .reading.build import load
 from .writing.save import save
 
 if TYPE_CHECKING:
+    from .container.storage import Storage, Stored
     from .reports.diff import diff
     from .reports.difference import Difference
     from .reports.inspection import Inspection, inspect, inspect_text
@@ -40,6 +41,8 @@ __all__ = [
     "NotAGradtapeFile",
     "Report",
     "SaveError",
+    "Storage",
+    "Stored",
     "UnsafeFile",
     "UntraceableGradient",
     "WeightsMismatch",
@@ -59,6 +62,7 @@ __all__ = [
 publish(
     __name__,
     above={
+        ".saving.container.storage": "Storage Stored",
         ".saving.reports.diff": "diff",
         ".saving.reports.difference": "Difference",
         ".saving.reports.inspection": "Inspection inspect inspect_text",

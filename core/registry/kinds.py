@@ -290,8 +290,8 @@ class _Endings(Kind):
             raise PluginError(
                 f"{info}: the {self.name} {name!r} is not the end of a file name, such as '.npz'"
             )
-        # gradtape.save would refuse the paths of its own files
-        if name in (".h5", ".hdf5") and not info.may_use_reserved_names:
+        # a format of weights alone: gradtape.save writes whole files to such paths
+        if self.name == "format" and name in (".h5", ".hdf5") and not info.may_use_reserved_names:
             raise PluginError(
                 f"{info}: the {self.name} {name!r} is that of gradtape's own files; choose a "
                 f"longer ending, such as '.{info.name.lower()}{name}'"

@@ -390,6 +390,37 @@ class Registry:
                 f"{', '.join(self.collectives) or 'none'}{self._failed()}"
             ) from None
 
+    def provided(self, kind: str, name: str) -> Any:
+        """Return what a plugin provides under a name: an exporter, a dataset, ...
+
+        Parameters
+        ----------
+        kind
+            ``"exporter"``, ``"dataset"``, ``"command"``, ...
+        name
+            Its name; third parties' names may be qualified, as in ``"acme::digits"``.
+
+        Returns
+        -------
+        object
+            What the plugin that takes precedence provides.
+
+        Raises
+        ------
+        UnknownName
+            If no plugin provides it; the message lists near names.
+        PluginError
+            If several plugins provide it, and none takes precedence.
+        """
+        table = getattr(self, _BY_NAME[kind].hook)
+        if name in table:
+            return table[name]
+        self.refuse_clash(kind, name)
+        raise UnknownName(
+            f"no plugin provides the {kind} {name!r}{near_names(str(name), table)}; there are: "
+            f"{', '.join(sorted(table)) or 'none'}{self._failed()}"
+        )
+
     def named(self, kind: str, name: str) -> Any:
         """Return the object that a text names.
 

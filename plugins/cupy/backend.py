@@ -15,7 +15,13 @@ from .names import Namespace
 from .sender import GpuSender
 from .stopwatch import GpuStopwatch
 
-__all__ = ["CupyBackend", "gradtape_backends", "gradtape_executors", "gradtape_kernels"]
+__all__ = [
+    "CupyBackend",
+    "gradtape_backends",
+    "gradtape_diagnoses",
+    "gradtape_executors",
+    "gradtape_kernels",
+]
 
 #: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"
@@ -241,3 +247,14 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
 
 def _cuda_graphs(graph: Any) -> Any:
     return late(_PROGRAMS).cuda_graphs(graph)
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List CuPy, of which each CUDA has a distribution, and its settings."""
+    return {
+        "cupy": lambda: {
+            "packages": {"cupy": ["cupy", "cupy-cuda12x", "cupy-cuda13x"]},
+            "variables": ["CUDA_VISIBLE_DEVICES", "CUPY_CACHE_DIR"],
+        }
+    }

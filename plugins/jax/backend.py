@@ -21,6 +21,7 @@ __all__ = [
     "JaxBackend",
     "gradtape_backends",
     "gradtape_collectives",
+    "gradtape_diagnoses",
     "gradtape_kernels",
     "gradtape_launchers",
 ]
@@ -240,3 +241,9 @@ def _late(room: str, op: str) -> Callable[..., Any]:
         return kernel
 
     return lambda *arrays, **params: found()(*arrays, **params)
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List JAX in ``gradtape doctor``."""
+    return {"jax": lambda: {"packages": {"jax": "jax"}}}

@@ -78,3 +78,14 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
     rooms = (convolution, elementwise, linalg, network, reductions, selection, shapes)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List NumPy, and settings of its threads in ``gradtape doctor``."""
+    return {
+        "numpy": lambda: {
+            "packages": {"numpy": "numpy", "threadpoolctl": "threadpoolctl"},
+            "variables": ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"],
+        }
+    }

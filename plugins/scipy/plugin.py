@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.extend import Op, hookimpl, late
 
-__all__ = ["gradtape_functions", "gradtape_late_ops"]
+__all__ = ["gradtape_diagnoses", "gradtape_functions", "gradtape_late_ops"]
 
 #: The meaning of what files name has never changed.
 gradtape_compatible_since = "0.1"
@@ -91,3 +91,9 @@ def gradtape_functions() -> dict[str, Callable[[], Mapping[str, Any]]]:
         "scipy.linalg": lambda: INSTEAD["scipy.linalg"],
     }
     return found
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
+    """List SciPy in ``gradtape doctor``."""
+    return {"scipy": lambda: {"packages": {"scipy": "scipy"}}}

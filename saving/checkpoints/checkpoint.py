@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from ...core.extend import init_scope, warn_of_hidden
-from ..container.file import SafeFile
+from ..container.storage import open_file
 from ..records.formats import check_format
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import is_attribute
@@ -169,5 +169,5 @@ class Checkpoint:
         max_bytes: int | None = None,
     ) -> Plan:
         """Return the steps to restore a file, with further objects."""
-        with SafeFile(path, max_bytes) as file, init_scope():
+        with open_file(path, max_bytes) as file, init_scope():
             return Plan(Trackables(self._group, beside), Stored(file))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Variable, exclusive, to_numpy
-from ..container.file import SafeFile
-from ..container.write import check, write
+from ..container.storage import OpenFile, storage_of
 from ..errors import DamagedFile, LoadError, SaveError, printable
 from ..reading.contents import open_contents
 from ..records.schema import (
@@ -142,10 +141,11 @@ def write_checkpoint(
             "attribute or a key (1 and '1' are one name in a path, and '/' separates names)"
         )
     contents = _Contents(tracked, record)
+    storage = storage_of(path)
     if path is None:
-        check(ATTRIBUTES, contents.texts, contents.datasets)
+        storage.check(ATTRIBUTES, contents.texts, contents.datasets)
     else:
-        write(path, ATTRIBUTES, contents.texts, contents.datasets)
+        storage.save(path, ATTRIBUTES, contents.texts, contents.datasets)
 
 
 class Stored:
@@ -169,7 +169,7 @@ class Stored:
         If it is not a checkpoint.
     """
 
-    def __init__(self, file: SafeFile) -> None:
+    def __init__(self, file: OpenFile) -> None:
         self.path = file.path
         self._contents = open_contents(file)
         mark = self._contents.manifest.get(CHECKPOINT)

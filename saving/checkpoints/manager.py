@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...core.extend import Text, init_scope
-from ..container.file import SafeFile
+from ..container.storage import open_file
 from ..errors import LoadError, SaveError, printable
 from .checkpoint import Checkpoint
 from .files import Stored
@@ -188,7 +188,7 @@ class CheckpointManager:
     def _read(self, number: int, path: str) -> _Entry | None:
         """Return a file's record, None if the file is not the manager's."""
         try:
-            with SafeFile(path) as file, init_scope():
+            with open_file(path) as file, init_scope():
                 record = Stored(file).record
         except LoadError as error:
             warnings.warn(f"ignoring a checkpoint that cannot be read: {error}", stacklevel=2)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.extend import Module, init_scope
-from ..container.file import SafeFile
-from ..container.replace import resolved
+from ..container.storage import open_file, storage_of
 from ..records.formats import check_format
 from .checkpoint import Checkpoint
 from .files import Stored, write_checkpoint
@@ -99,14 +98,15 @@ def _file(where: Any) -> str:
             "fit: checkpoint is a gradtape.training.CheckpointManager or the path of a file, got "
             f"{type(where).__name__}"
         )
-    if os.path.isdir(where):
+    storage = storage_of(where)
+    if os.path.isdir(where) and not storage.is_folder:
         raise ValueError(
             f"fit: checkpoint={os.fspath(where)!r} is a folder; give a file in it, or a "
             "gradtape.training.CheckpointManager for several"
         )
     check_format(where, "fit")
-    path = resolved(where)  # raises for what could not be written at the first epoch's end
+    path = storage.target(where)  # raises for what could not be written at the first epoch's end
     if os.path.exists(path):
-        with SafeFile(path) as file:
+        with open_file(path) as file:
             Stored(file)  # raises for any other file, which a save must not replace
     return path

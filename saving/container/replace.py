@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import threading
@@ -20,7 +22,14 @@ from ..errors import SaveError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["replacing", "resolved", "write_at"]
+__all__ = [
+    "put_in_place",
+    "replacing",
+    "replacing_file",
+    "replacing_folder",
+    "resolved",
+    "write_at",
+]
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -41,15 +50,18 @@ _NOT_HERE = {
 }
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _SEEKING = threading.Lock()
+_PIECE = 1 << 22  # bytes that are copied at a time
 
 
-def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
+def resolved(path: str | os.PathLike[str] | os.PathLike[bytes], folder: bool = False) -> str:
     """Return the absolute path of a file, without links, if it can be written there.
 
     Parameters
     ----------
     path
         The user's path. The target of a symbolic link need not exist.
+    folder
+        Whether the file is a folder. False by default.
 
     Raises
     ------
@@ -70,15 +82,16 @@ def resolved(path: str | os.PathLike[str] | os.PathLike[bytes]) -> str:
         if os.path.basename(given) in ("", os.curdir, os.pardir):
             raise SaveError(f"{given!r} cannot be written: it does not name a file")
         real = os.path.realpath(given)
-        folder = os.path.dirname(real)
-        if not os.path.isdir(folder):
-            raise SaveError(f"{real}: the folder {folder} does not exist")
+        above = os.path.dirname(real)
+        if not os.path.isdir(above):
+            raise SaveError(f"{real}: the folder {above} does not exist")
         held = _stat(given)
         if held is None:
             return real
-        if not stat.S_ISREG(held.st_mode):
-            kind = next((word for test, word in _KINDS if test(held.st_mode)), "not a regular file")
-            raise SaveError(f"{real} cannot be written: it is {kind}, not a regular file")
+        if not (stat.S_ISDIR if folder else stat.S_ISREG)(held.st_mode):
+            wanted = "a folder" if folder else "a regular file"
+            kind = next((word for test, word in _KINDS if test(held.st_mode)), "a file")
+            raise SaveError(f"{real} cannot be written: it is {kind}, not {wanted}")
         if _is_mounted(real):
             raise SaveError(
                 f"{real} cannot be written: the file is mounted on its own, and such a file cannot "
@@ -148,6 +161,107 @@ def replacing(path: str | os.PathLike[str] | os.PathLike[bytes], size: int) -> I
             new.close()
     with contextlib.suppress(OSError):  # not every system lets a folder be synced
         _sync_folder(folder)
+
+
+def put_in_place(source: str, path: str) -> None:
+    """Copy a file, so that permissions, links and the rest remain as in files of gradtape."""
+    size, offset = os.path.getsize(source), 0
+    with open(source, "rb") as file, replacing(path, size) as descriptor:
+        while piece := file.read(_PIECE):
+            write_at(descriptor, piece, offset)
+            offset += len(piece)
+
+
+@contextlib.contextmanager
+def replacing_file(path: str) -> Iterator[str]:
+    """Let a block write a new file under a name, then put it in place like :func:`replacing`.
+
+    Yields
+    ------
+    str
+        A path in a new, hidden folder next to the target, with the target's name.
+    """
+    target = resolved(path)
+    with _new_folder(target) as folder:
+        place = os.path.join(folder, os.path.basename(target))
+        yield place
+        put_in_place(place, target)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str) -> Iterator[str]:
+    """Fill a folder that takes another's place, complete and on disk, when the block ends.
+
+    Until then, and after any error or the end of the process, the old folder is unchanged. Where
+    the system can exchange two names, there is no moment without a folder of this name.
+
+    Yields
+    ------
+    str
+        A new, empty folder next to the target, which is hidden and locked. The next save to the
+        same target removes it if its process has ended.
+    """
+    target = resolved(path, folder=True)
+    with _new_folder(target) as new:
+        yield new
+        for folder, _, names in os.walk(new):
+            for name in names:
+                _sync(os.path.join(folder, name))
+            with contextlib.suppress(OSError):  # not every system lets a folder be synced
+                _sync_folder(folder)
+        held = _stat(target)
+        if held is not None:
+            os.chmod(new, held.st_mode & 0o777)
+        if held is None:
+            os.rename(new, target)
+        elif not _exchanged(new, target):
+            old = f"{_prefix(target)}{secrets.token_hex(8)}.tmp"
+            os.rename(target, old)
+            try:
+                os.rename(new, target)
+            except OSError:
+                os.rename(old, target)
+                raise
+            shutil.rmtree(old, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _sync_folder(os.path.dirname(target))
+
+
+@contextlib.contextmanager
+def _new_folder(target: str) -> Iterator[str]:
+    """Create a hidden, locked folder next to a target, and remove what is left of it at the end."""
+    descriptor = -1
+    try:
+        if _stat(target) is not None:  # otherwise one of them may be all that there is
+            _sweep(target)
+        new = f"{_prefix(target)}{secrets.token_hex(8)}.tmp"
+        os.mkdir(new)
+        try:
+            if sys.platform != "win32":
+                descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
+                with contextlib.suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_SH)
+            yield new
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+    except OSError as error:
+        if isinstance(error, GradtapeError):
+            raise
+        raise SaveError(f"{target}: cannot be written ({error.strerror or error})") from error
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _exchanged(new: str, target: str) -> bool:
+    """Exchange two folders' names in one step, if the system can."""
+    if sys.platform != "linux":
+        return False
+    function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if function is None:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return not function(here, os.fsencode(new), here, os.fsencode(target), exchange)
 
 
 def write_at(descriptor: int, data: Any, offset: int) -> None:
@@ -327,13 +441,14 @@ def _sweep(target: str) -> None:
 
 def _remove_unused(path: str) -> None:
     if sys.platform == "win32":
-        os.unlink(path)  # fails if it is open
+        os.unlink(path)  # fails if it is open, or a folder
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            shutil.rmtree(path) if stat.S_ISDIR(mode) else os.unlink(path)
     finally:
         os.close(descriptor)
 
@@ -361,6 +476,11 @@ def _free(folder: str) -> int | None:
         room = os.statvfs(folder)
         return room.f_bavail * room.f_frsize
     return None
+
+
+def _sync(file: str) -> None:
+    with open(file, "rb+") as stream:
+        os.fsync(stream.fileno())
 
 
 def _sync_folder(folder: str) -> None:

@@ -23,7 +23,10 @@ _KINDS = (
     (b"\x93NUMPY", "an array of NumPy"),
     ((b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"), "a pickle"),
 )
-_FOLDER = "not a file, but a folder; give the path of a file in it"
+_FOLDER = (
+    "not a file, but a folder; give the path of a file in it, or install the plugin that has its "
+    "container"
+)
 # How much is copied at once.
 _COPIED = 2**24
 _SEEKING = threading.Lock()

@@ -24,8 +24,8 @@ from ...core.extend import (
     warn_user,
 )
 from ...training import Optimizer
-from ..container.file import SafeFile
 from ..container.profile import MAX_PATHS
+from ..container.storage import open_file
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
 from ..records.counters import COUNTS, check_steps, check_stream
@@ -97,7 +97,7 @@ def load(
     >>> rate
     0.5
     """
-    with guarded(path), SafeFile(path, max_bytes, keep_open=lazy) as file, init_scope():
+    with guarded(path), open_file(path, max_bytes, keep_open=lazy) as file, init_scope():
         return build(open_contents(file), lazy, allow_missing).modules[0]
 
 

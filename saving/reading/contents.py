@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..container.file import SafeFile
+from ..container.storage import OpenFile
 from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
 from ..proofs.values import every_mth, spread, unpacked
 from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
@@ -35,7 +35,7 @@ class Contents:
     that a dataset is used.
     """
 
-    def __init__(self, file: SafeFile, text: str) -> None:
+    def __init__(self, file: OpenFile, text: str) -> None:
         self.file = file
         self._tokens = MAX_TOKENS
         self._used: set[str] = set()
@@ -102,7 +102,7 @@ class Contents:
         return found
 
 
-def check_format(file: SafeFile) -> None:
+def check_format(file: OpenFile) -> None:
     """Refuse a file whose format is not read here."""
     if file.attribute("format") != FORMAT:
         raise NotAGradtapeFile(f"{file.path}: its format is {file.attribute('format')[:40]!r}")
@@ -120,7 +120,7 @@ def check_format(file: SafeFile) -> None:
         raise DamagedFile(f"{file.path}: its container is not the one of format {version}")
 
 
-def open_contents(file: SafeFile) -> Contents:
+def open_contents(file: OpenFile) -> Contents:
     """Check everything in an open file, and read its manifest."""
     check_format(file)
     file.check()

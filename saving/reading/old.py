@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..container.file import SafeFile
+from ..container.storage import OpenFile
 from ..errors import DamagedFile
 from ..records.schema import take
 
@@ -18,7 +18,7 @@ __all__ = ["OldDigests", "array_digest", "text_digest"]
 class OldDigests:
     """The digests of a manifest of format 1."""
 
-    def __init__(self, file: SafeFile, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, file: OpenFile, manifest: Mapping[str, Any]) -> None:
         self._path = file.path
         self._digests: dict[str, Any] = take(manifest, "digests", dict, "manifest")
         unlisted = set(file.sizes) - set(self._digests) - {"/manifest"}

@@ -9,12 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.extend import registry
-from ..container.replace import replacing, resolved, write_at
+from ..container.replace import put_in_place, resolved
+from ..container.storage import ending_of, endings
 from ..errors import SaveError
 
-__all__ = ["check_format", "writer_of"]
-
-_PIECE = 1 << 22  # bytes that are copied at a time
+__all__ = ["check_format", "format_of", "writer_of"]
 
 
 def check_format(path: Any, method: str) -> None:
@@ -35,9 +34,13 @@ def check_format(path: Any, method: str) -> None:
     ending, found = _format_of(path)
     if ending:
         instead = "gradtape.save_weights(model, path) writes weights in that format"
+        ours: dict[str, str] = {}
+        for end, storage in endings().items():
+            ours.setdefault(storage.name, end)
+        listed = " or ".join(f"{name} ({end})" for name, end in ours.items())
         raise SaveError(
-            f"{method}: {os.fsdecode(path)}: gradtape's files are HDF5 (.h5), and programs that "
-            f"read {ending} files cannot read them. {found if isinstance(found, str) else instead}"
+            f"{method}: {os.fsdecode(path)}: gradtape's files are {listed}, and programs that "
+            f"read {ending} files cannot read them. {_instead(found) or instead}"
         )
 
 
@@ -56,12 +59,15 @@ def writer_of(path: Any) -> Callable[..., None] | None:
         at the path atomically, and raises ``SaveError`` if it cannot be written.
     """
     ending, found = _format_of(path)
-    return partial(_write, os.fsdecode(path), ending, found) if callable(found) else None
+    write = _writes(found)
+    return partial(_write, os.fsdecode(path), ending, write) if write is not None else None
 
 
 def _write(path: str, ending: str, write: Any, arrays: Any, metadata: Any) -> None:
     try:
-        if getattr(write, "replaces", False):
+        if getattr(write, "replaces", False) or getattr(
+            getattr(write, "__self__", None), "replaces", False
+        ):
             write(path, arrays, metadata)
             return
         folder = os.path.dirname(resolved(path))
@@ -74,7 +80,7 @@ def _write(path: str, ending: str, write: Any, arrays: Any, metadata: Any) -> No
                     "received; one that writes something else sets its attribute replaces = True, "
                     "and receives the path itself"
                 )
-            _put_in_place(temporary, path)
+            put_in_place(temporary, path)
     except SaveError:
         raise
     except Exception as error:
@@ -84,19 +90,44 @@ def _write(path: str, ending: str, write: Any, arrays: Any, metadata: Any) -> No
         ) from error
 
 
-def _put_in_place(source: str, path: str) -> None:
-    """Copy a file, so that permissions, links and the rest remain as in files of gradtape."""
-    size, offset = os.path.getsize(source), 0
-    with open(source, "rb") as file, replacing(path, size) as descriptor:
-        while piece := file.read(_PIECE):
-            write_at(descriptor, piece, offset)
-            offset += len(piece)
-
-
 def _format_of(path: Any) -> tuple[str, Any]:
+    """Return the end of a path and the format that claims it for writing; or nothing."""
+    ending, found = format_of(path, lambda item: bool(_instead(item)) or _writes(item) is not None)
+    if len(ending) <= len(ending_of(path)):  # a container of whole files
+        return "", None
+    return ending, found
+
+
+def format_of(path: Any, fits: Callable[[Any], bool]) -> tuple[str, Any]:
+    """Return the longest end of a path among the formats that fit, and the format.
+
+    Parameters
+    ----------
+    path
+        The user's path; anything else has no end.
+    fits
+        A function of a format.
+
+    Returns
+    -------
+    ending : str
+        Empty if there is none.
+    format : object
+        What a plugin provides for this end, or ``None``.
+    """
     if not isinstance(path, (str, os.PathLike)):
         return "", None
     name = os.path.basename(os.fsdecode(path)).lower()
-    formats = registry().formats
-    ending = max((x for x in formats if name.endswith(x)), key=len, default="")
-    return ending, formats.get(ending)
+    found = {end: item for end, item in registry().formats.items() if name.endswith(end)}
+    ending = max((end for end, item in found.items() if fits(item)), key=len, default="")
+    return ending, found.get(ending)
+
+
+def _instead(item: Any) -> str:
+    """Return what a format says to call instead of a function that saves."""
+    return item if isinstance(item, str) else str(getattr(item, "instead", ""))
+
+
+def _writes(item: Any) -> Any:
+    """Return the function with which a format writes, or ``None``."""
+    return item if callable(item) else getattr(item, "write", None)

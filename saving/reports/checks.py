@@ -18,7 +18,7 @@ from ...core.extend import (
     nodes_within,
 )
 from ...core.extend import backend as select_backend
-from ..container.file import SafeFile
+from ..container.storage import open_file
 from ..errors import DamagedFile, UnsafeFile, printable
 from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
@@ -61,7 +61,7 @@ def checked(
     """
     end = time.monotonic() + max_seconds
     selected = select_backend(backend) if backend else contextlib.nullcontext()
-    with init_scope(), selected, SafeFile(path, max_bytes) as file:
+    with init_scope(), selected, open_file(path, max_bytes) as file:
         contents = open_contents(file)
         built = build(contents)
         report = Report(file.path, backend or current_backend().name)

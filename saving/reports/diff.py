@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..container.file import SafeFile
+from ..container.storage import open_file
 from ..errors import DamagedFile, printable
 from ..reading.contents import open_contents
 from ..records.schema import take
@@ -76,7 +76,7 @@ class _Side:
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int | None) -> None:
         # each file names its own errors, so its block holds no work on the other
-        self._file = SafeFile(path, max_bytes, keep_open=True)
+        self._file = open_file(path, max_bytes, keep_open=True)
         with self._file as file:
             self.contents = open_contents(file)
             self.found = inspection_of(self.contents, most_rows=None)

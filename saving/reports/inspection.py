@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import Text, registry
-from ..container.file import SafeFile
+from ..container.storage import open_file
 from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import dictionaries, take
@@ -257,7 +257,7 @@ def inspect(
       return %2
       results: output 0
     """
-    with guarded(path), SafeFile(path, max_bytes) as file:
+    with guarded(path), open_file(path, max_bytes) as file:
         return inspection_of(open_contents(file), statistics)
 
 

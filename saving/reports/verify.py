@@ -12,8 +12,9 @@ from dataclasses import asdict
 from ...core.extend import as_group_of_one, current_backend, current_device, registry
 from ...core.extend import backend as select_backend
 from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
-from ..container.file import SafeFile, is_old
+from ..container.file import is_old
 from ..container.source import Source
+from ..container.storage import open_file
 from ..errors import UnsafeFile, guarded
 from ..reading.contents import open_contents
 from .checks import checked, too_long
@@ -120,12 +121,14 @@ def verify(
 
 def _check(path: str, max_bytes: int | None) -> None:
     """Refuse a damaged file, and one of another kind, before a process is started."""
-    source = Source(path)
-    start = source.read(0, min(9, source.size))
-    source.close()
-    if not is_old(start):  # which another process reads anyway
-        with SafeFile(path, max_bytes) as file:
-            open_contents(file)
+    if os.path.isfile(path):
+        source = Source(path)
+        start = source.read(0, min(9, source.size))
+        source.close()
+        if is_old(start):  # another process reads it anyway
+            return
+    with open_file(path, max_bytes) as file:
+        open_contents(file)
 
 
 def _is_apart(max_memory: float | None, max_seconds: float) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Arrays", "Entry", "of_arrays"]
+__all__ = ["Arrays", "Entry", "layout_of", "of_arrays"]
 
 # What is in front of the names of a model in a checkpoint, of fit for one.
 _MODEL = "model/"
@@ -117,6 +117,12 @@ class Arrays:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def layout_of(metadata: Mapping[str, str]) -> str:
+    """Return the layout that a file's metadata name: ``"pt"`` is PyTorch's, as in safetensors."""
+    found = metadata.get("format", "")
+    return "pytorch" if found == "pt" else found
 
 
 def of_arrays(arrays: Mapping[str, Any]) -> Arrays:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..container.file import SafeFile
-from ..container.profile import MAX_PATHS, SIGNATURE
+from ...core.errors import BackendUnavailable
+from ...core.extend import registry
+from ..container.profile import MAX_PATHS
 from ..container.source import Source
+from ..container.storage import open_file, recognised
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
+from ..records.formats import format_of
 from ..records.schema import (
     CHECKPOINT,
     at,
@@ -26,87 +31,111 @@ from ..records.schema import (
     take,
     variable_label,
 )
-from .archives import archive_kind
-from .arrays import Arrays, Entry
-from .keras import open_keras
-from .tensors import open_tensors
+from .arrays import Arrays, Entry, layout_of, of_arrays
 
-__all__ = ["open_arrays"]
+__all__ = ["layouts", "open_arrays", "open_own"]
 
-_TORCH = (
-    "is a pickle, which may hold code and is never read; where PyTorch is and the file is trusted: "
-    'safetensors.torch.save_file(torch.load("model.pt", weights_only=True), "model.safetensors")'
-)
 # How many further names are made of modules that are in several places of a file.
 _MAX_SHARED = 1000
-_NUMPY = "is a file of NumPy; pass the arrays: gt.load_weights(dict(numpy.load(...)), model)"
 
 
-def open_arrays(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
+def layouts(written: bool = False) -> list[str]:
+    """Return the layouts that formats name, or those that formats name which write.
+
+    Those of a format that another one replaces are among them: names and axes are of the model.
+    """
+    known = registry()
+    every = [x.item for end in known.formats for x in known.candidates("format", end)]
+    named = [x.layouts for x in every if hasattr(x, "layouts")]
+    if written:
+        named = [x.layouts for x in every if hasattr(x, "layouts") and hasattr(x, "write")]
+    return sorted({"gradtape"}.union(*named))
+
+
+def open_arrays(path: Any, max_bytes: int) -> Arrays:
     """Return the contents of a weights file, and keep it open.
+
+    The file's content decides on the format, or its name if the format of this name does not look
+    at the content.
+
+    Parameters
+    ----------
+    path
+        The file: a path, or its bytes.
+    max_bytes
+        The maximum memory of the arrays together.
 
     Raises
     ------
     LoadError
         If there is no such file, or it is damaged, unsafe or of an unknown kind.
     """
+    container = recognised(path)
+    if container is not None and not os.path.isfile(path):
+        return open_own(path, max_bytes)
     file = Source(path)
     try:
-        start = file.read(0, min(16, file.size))
-        if start.startswith(SIGNATURE) and file.size > len(SIGNATURE):
-            return _open_hdf5(path, file, max_bytes)
-        if start.startswith(b"PK\x03\x04"):
-            return _open_archive(file, max_bytes)
-        # the length of a header may begin as a pickle does
-        if start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= file.size:
-            return open_tensors(file, max_bytes)
-        if start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05":
-            raise UnsafeFile(f"{file.path} {_TORCH}")
-        if start.startswith(b"\x93NUMPY"):
-            raise LoadError(f"{file.path} {_NUMPY}")
-        if start[8:9] == b"{":
-            return open_tensors(file, max_bytes)
-    except BaseException:
+        ending, named = format_of(path, lambda item: hasattr(item, "read"))
+        if named is not None and not hasattr(named, "recognises"):
+            return _read(ending, named, path, file.path, max_bytes)
+        known = registry()
+        ranked = [
+            (end != ending, known.candidates("format", end)[0].rank, end, item)
+            for end, item in known.formats.items()
+            if hasattr(item, "read") and hasattr(item, "recognises")
+        ]
+        for _, _, end, item in sorted(ranked, key=lambda each: each[:2]):
+            if item.recognises(file):
+                return _read(end, item, path, file.path, max_bytes)
+        if container is not None:
+            return open_own(path, max_bytes)
+        guess = file.guess()
+    finally:
         file.close()
-        raise
-    guess = file.guess()
-    file.close()
+    formats = known.formats.items()
+    read = ", ".join(end for end, x in formats if hasattr(x, "read") and not hasattr(x, "instead"))
     raise NotAGradtapeFile(
-        f"{file.path}: not a weights file of a known kind{guess}. Known are files of gradtape, "
-        "safetensors, and files of Keras (.weights.h5, .keras, .h5)"
+        f"{file.path}: not a weights file of a known kind{guess}. Known are files of gradtape, and "
+        f"those of formats with the ends {read}"
     )
 
 
-def _open_hdf5(path: str | os.PathLike[str], file: Source, max_bytes: int) -> Arrays:
-    # gradtape writes this version of the superblock, and other programs hardly ever
-    ours = file.read(8, 1) == b"\x02"
-    arrays = None if ours else open_keras(file, max_bytes)
-    if arrays is None:
-        arrays = _open_gradtape(path, max_bytes)
-        file.close()
-    return arrays
-
-
-def _open_archive(file: Source, max_bytes: int) -> Arrays:
-    kind = archive_kind(file)
-    if kind == "torch":
-        raise UnsafeFile(f"{file.path} {_TORCH}")
-    if kind == "numpy":
-        raise LoadError(f"{file.path} {_NUMPY}")
-    arrays = open_keras(file, max_bytes) if kind == "keras" else None
-    if arrays is None:
-        raise LoadError(f"{file.path}: a zip archive without weights of Keras in it")
-    return arrays
+def _read(ending: str, item: Any, origin: Any, path: str, max_bytes: int) -> Arrays:
+    """Return what a format reads."""
+    try:
+        parameters = inspect.signature(item.read).parameters
+        found = item.read(origin, **({"max_bytes": max_bytes} if "max_bytes" in parameters else {}))
+        if isinstance(found, Arrays):
+            return found
+        arrays, metadata = found if isinstance(found, tuple) else (found, {})
+        held = of_arrays(arrays)
+    except (LoadError, BackendUnavailable):
+        raise
+    except Exception as error:
+        raise DamagedFile(
+            f"{path}: the plugin's format {ending} failed with {type(error).__name__}: {error}"
+        ) from error
+    held.path = path
+    total = sum(prod(x.shape) * x.dtype.itemsize for x in held.entries.values())
+    if total > max_bytes:
+        raise UnsafeFile(
+            f"{path}: the arrays take {total:,} bytes, more than {max_bytes:,}; "
+            "raise max_bytes if you trust the file"
+        )
+    held.layout = layout_of(metadata)
+    names = held.entries
+    held.aliases = {k: v for k, v in metadata.items() if v in names and k not in names}
+    return held
 
 
 # -- files of gradtape -----------------------------------------------------------------------------
 
 
-def _open_gradtape(path: str | os.PathLike[str], max_bytes: int) -> Arrays:
+def open_own(path: Any, max_bytes: int) -> Arrays:
     """Return the variables of a file by their paths, ignoring its functions."""
     stack = ExitStack()
     with stack:
-        file = stack.enter_context(SafeFile(path, max_bytes))
+        file = stack.enter_context(open_file(path, max_bytes))
         contents = open_contents(file)
         entries: dict[str, Entry] = {}
         aliases: dict[str, str] = {}

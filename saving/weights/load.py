@@ -11,9 +11,8 @@ import numpy as np
 from ...core.extend import Module, active_graph
 from ..container.profile import MAX_BYTES
 from .arrays import Arrays, of_arrays
-from .formats import open_arrays
+from .formats import layouts, open_arrays
 from .mapping import NameMapping, rename
-from .names import LAYOUTS
 from .plan import Plan
 from .report import WeightsReport
 
@@ -32,9 +31,10 @@ def load_weights(
     """Load weights into the variables of a model.
 
     The file may be one of gradtape (its graphs are not read, and no plugin is needed), a
-    safetensors file, or one of Keras (``.weights.h5``, ``.keras``, ``.h5``). Its content decides,
-    not its name. Nothing in it is executed, and pickles are refused. Either everything is loaded,
-    or the model stays unchanged.
+    safetensors file, one of Keras (``.weights.h5``, ``.keras``, ``.h5``), or of a format that a
+    plugin reads (hook ``gradtape_formats``). Its content decides; its name decides only for formats
+    of plugins that do not look at the content. Nothing in it is executed, and pickles are refused.
+    Either everything is loaded, or the model stays unchanged.
 
     Parameters
     ----------
@@ -120,14 +120,12 @@ def load_weights(
             f"load_weights: expected a path and a gradtape.Module, got {type(path).__name__} and "
             f"{type(model).__name__}{swapped if isinstance(path, Module) else ''}"
         )
-    if layout is not None and layout not in LAYOUTS:
-        raise ValueError(
-            f"load_weights: layout must be one of {', '.join(LAYOUTS)}, got {layout!r}"
-        )
+    if layout is not None and layout not in (known := layouts()):
+        raise ValueError(f"load_weights: layout must be one of {', '.join(known)}, got {layout!r}")
     if active_graph.get() is not None:
         raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
-        if layout is None and arrays.layout in ("gradtape", "keras"):
+        if layout is None and arrays.layout != "pytorch" and arrays.layout in layouts():
             layout = arrays.layout
         if arrays.is_checkpoint:
             arrays = _part(arrays, mapping)

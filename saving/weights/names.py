@@ -14,9 +14,7 @@ from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, is_unbuilt, snake_case
 
-__all__ = ["LAYOUTS", "Joint", "Names", "Part", "Slot", "differing", "plain"]
-
-LAYOUTS = ("gradtape", "keras", "pytorch")
+__all__ = ["Joint", "Names", "Part", "Slot", "differing", "plain"]
 
 
 class Slot:

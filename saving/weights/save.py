@@ -15,7 +15,8 @@ from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
 from .flattened import NO_FEATURES, Features, features_of, in_doubt
-from .names import LAYOUTS, Names, Slot, differing
+from .formats import layouts
+from .names import Names, Slot, differing
 
 __all__ = ["save_weights"]
 
@@ -80,8 +81,9 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
             f"{swapped if isinstance(path, Module) else ''}"
         )
     write = writer_of(path)
-    if layout not in LAYOUTS or layout == "keras":
-        raise ValueError(f'save_weights: layout must be "gradtape" or "pytorch", got {layout!r}')
+    if layout not in (known := layouts(written=True)):
+        listed = " or ".join(f'"{name}"' for name in known)
+        raise ValueError(f"save_weights: layout must be {listed}, got {layout!r}")
     if write is None:
         check_format(path, "save_weights")
     if layout != "gradtape" and write is None:
@@ -115,13 +117,13 @@ def _modules(model: Module) -> Iterator[tuple[str, Module]]:
 def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a model's arrays by name, and what a file says about them."""
     arrays: dict[str, Any] = {}
-    metadata = {"format": "pt" if layout == "pytorch" else "gradtape"}
+    metadata = {"format": "pt" if layout == "pytorch" else layout}
     names = Names(model, layout)
     features = NO_FEATURES
     if layout == "pytorch":
         kernels = [x.variable for x in names.slots if x.variable is not None and x.of_images()]
         features = features_of(model, kernels)
-    tensors = _for_pytorch(names, features) if layout == "pytorch" else _for_us(names)
+    tensors = _for_us(names) if layout == "gradtape" else _for_others(names, features)
     taken: list[str] = []
     for places, value in tensors:
         name, *others = dict.fromkeys(places)
@@ -150,8 +152,8 @@ def _for_us(names: Names) -> Iterator[tuple[list[str], Any]]:
             yield slot.paths, np.asarray(slot.variable.numpy())
 
 
-def _for_pytorch(names: Names, features: Features) -> Iterator[tuple[list[str], Any]]:
-    """Yield arrays of PyTorch with their names.
+def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], Any]]:
+    """Yield arrays of PyTorch, or of another framework, with their names.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from ..container.replace import replacing, write_at
 from ..container.source import Source
 from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 from ..records.schema import take
-from .arrays import Arrays, Entry
+from .arrays import Arrays, Entry, layout_of
 
 __all__ = ["KINDS", "open_tensors", "pieces_of", "write_tensors"]
 
@@ -117,10 +117,7 @@ def open_tensors(file: Source, max_bytes: int) -> Arrays:
     if 8 + start + place != size:
         raise DamagedFile(f"{path}: {size:,} bytes long, its header claims {8 + start + place:,}")
     aliases = {k: v for k, v in metadata.items() if v in entries and k not in entries}
-    layout = {"pt": "pytorch", "gradtape": "gradtape", "keras": "keras"}.get(
-        metadata.get("format", ""), ""
-    )
-    return Arrays(path, entries, aliases, layout=layout, close=file.close)
+    return Arrays(path, entries, aliases, layout=layout_of(metadata), close=file.close)
 
 
 def _parsed(text: bytes, path: str) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...core.extend import Module, as_group_of_one, init_scope, warn_user
-from ..container.replace import resolved
-from ..container.write import COMPRESSIONS, write
+from ..container.storage import storage_of
 from ..errors import SaveError
 from ..records.formats import check_format
 from ..records.schema import FORMAT, VERSION
@@ -114,11 +113,14 @@ def save(
         raise SaveError(f"save: expected a gradtape.Module, got {type(module).__name__}; {instead}")
     if sizes not in ("open", "seen"):
         raise ValueError(f'save: sizes must be "open" or "seen", got {sizes!r}')
-    if compression is not None and compression not in COMPRESSIONS:
-        known = ", ".join(map(repr, COMPRESSIONS))
-        raise ValueError(f"save: compression must be None or {known}, got {compression!r}")
+    storage = storage_of(path)
+    if compression is not None and compression not in storage.compressions:
+        known = " or ".join(["None", *map(repr, storage.compressions)])
+        raise ValueError(
+            f"save: compression must be {known}, got {compression!r}, in a file of {storage.name}"
+        )
     check_format(path, "save")
-    target = resolved(path)  # before the work, in which a program may go to another folder
+    target = storage.target(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone
     with as_group_of_one(), init_scope(), keeping_state((module, *module.submodules)):
@@ -130,4 +132,4 @@ def save(
     ):
         if text:
             warn_user(f"save: {text}", UserWarning)
-    write(target, ATTRIBUTES, contents.texts, contents.datasets, compression)
+    storage.save(target, ATTRIBUTES, contents.texts, contents.datasets, compression)

@@ -278,9 +278,11 @@ def test_a_cache_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shared.mkdir()
     shared.chmod(0o777)
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", str(shared))
-    assert diagnosis_of_all(measure=False)["cache"]["problem"] == "other users may write to it"
+    told = diagnosis_of_all(measure=False)["sections"]["cache"]
+    assert told["problem"] == "other users may write to it"
     monkeypatch.setenv("GRADTAPE_CACHE_DIR", "")
-    assert diagnosis_of_all(measure=False)["cache"] == {"path": None, "problem": None}
+    told = diagnosis_of_all(measure=False)["sections"]["cache"]
+    assert told == {"path": None, "problem": None, "lines": ["none: ready"], "advice": []}
 
 
 def test_a_report_does_not_name_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gradtape as gt
@@ -90,3 +93,83 @@ def test_without_threadpoolctl_it_tells_what_numpy_was_built_with(
     told = " ".join(capsys.readouterr().out.split())
     assert "threads: ?" in told
     assert 'pip install "gradtape[threads]"' in told
+
+
+# -- what plugins report ---------------------------------------------------------------------------
+
+
+def acme() -> dict[str, Any]:
+    return {
+        "lines": ["a fast one", "and a slow one"],
+        "advice": ["Turn the slow one off."],
+        "packages": {"json": ["acme-json", "gradtape"], "acme_absent": "acme-absent"},
+        "variables": ["ACME_MODE", "ACME_OTHER"],
+        "devices": 2,
+    }
+
+
+def failing() -> dict[str, Any]:
+    raise KeyError("acme")
+
+
+@pytest.fixture
+def register() -> Iterator[Callable[[Any], None]]:
+    def given(diagnoses: Any) -> None:
+        plugin = SimpleNamespace(gradtape_diagnoses=gt.hookimpl(lambda: diagnoses))
+        gt.register_plugin(plugin, "acme")
+
+    yield given
+    gt.unregister_plugin("acme")
+
+
+def test_a_plugin_adds_a_section_packages_and_variables(
+    register: Callable[[Any], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ACME_MODE", "fast")
+    register({"acme": acme})
+    found = doctor.diagnosis(measure=False)
+    assert found["sections"]["acme"]["devices"] == 2
+    assert found["packages"]["acme-json"] == gt.__version__
+    assert found["packages"]["acme-absent"] is None
+    assert found["environment"]["ACME_MODE"] == "fast"
+    assert "ACME_OTHER" not in found["environment"]
+    assert main(["doctor", "--no-measure"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "acme         a fast one" in lines
+    assert "             and a slow one" in lines
+    assert "* Turn the slow one off." in lines
+
+
+def test_a_plugin_replaces_a_section(register: Callable[[Any], None]) -> None:
+    assert "path" in doctor.diagnosis(measure=False)["sections"]["cache"]
+    register({"cache": acme})
+    assert doctor.diagnosis(measure=False)["sections"]["cache"]["devices"] == 2
+
+
+@pytest.mark.parametrize(
+    ("diagnose", "said"),
+    [
+        (failing, "KeyError: 'acme'"),
+        (lambda: {"lines": "one"}, "TypeError: 'lines' is str"),
+        (lambda: {"data": object()}, "TypeError"),
+        (lambda: None, "TypeError"),
+    ],
+)
+def test_a_section_that_fails_is_named(
+    diagnose: Any, said: str, register: Callable[[Any], None]
+) -> None:
+    register({"acme": diagnose})
+    found = doctor.diagnosis(measure=False)
+    (advice,) = [x for x in found["advice"] if "'acme'" in x]
+    assert advice.startswith("plugin 'acme' cannot report 'acme': ")
+    assert said in advice
+    assert "cache" in found["sections"]
+
+
+def test_every_plugin_of_ours_lists_its_own_packages() -> None:
+    found = doctor.diagnosis(measure=False)
+    names = "gradtape numpy threadpoolctl jax cupy scipy llvmlite pluggy h5py xxhash onnx"
+    assert set(found["packages"]) >= {*names.split(), "matplotlib", "scikit-learn"}
+    assert found["packages"]["numpy"] == np.__version__

@@ -189,7 +189,7 @@ def npy() -> bytes:
         (pickle.dumps({"a": 1}, protocol=5), UnsafeFile, "never read"),
         (npy(), LoadError, "a file of NumPy; pass the arrays"),
         (zipped(**{"a.npy": npy()}), LoadError, "a file of NumPy; pass the arrays"),
-        (zipped(**{"config.json": b"{}"}), LoadError, "without weights of Keras in it"),
+        (zipped(**{"config.json": b"{}"}), NotAGradtapeFile, "it is a zip archive"),
         (b"PK\x03\x04" + bytes(50), DamagedFile, "not a readable zip archive"),
         (b"", NotAGradtapeFile, "not a weights file of a known kind"),
         (b"hello", NotAGradtapeFile, "not a weights file of a known kind"),

@@ -1,0 +1,52 @@
+"""The commands that ship with gradtape, as a plugin, and what `gradtape doctor` lists for all.
+
+Their modules are light: what a command computes with is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..core.extend import hookimpl
+from .commands import add_demo, add_doctor, add_plugin, add_plugins
+from .distributed import add_train
+from .files import add_diff, add_inspect, add_verify
+from .profiling import add_profile
+from .tutorial import add_tutorial
+
+__all__ = ["gradtape_commands", "gradtape_diagnoses"]
+
+
+@hookimpl(trylast=True)
+def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
+    """Provide the commands, in the order of ``gradtape --help``."""
+    return {
+        "plugins": add_plugins,
+        "plugin": add_plugin,
+        "doctor": add_doctor,
+        "profile": add_profile,
+        "train": add_train,
+        "demo": add_demo,
+        "inspect": add_inspect,
+        "verify": add_verify,
+        "diff": add_diff,
+        "tutorial": add_tutorial,
+    }
+
+
+@hookimpl(trylast=True)
+def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
+    """List libraries and settings that belong to no other plugin."""
+    found = {
+        "packages": {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"},
+        "variables": [
+            "GRADTAPE_DISABLE_PLUGINS",
+            "GRADTAPE_PLUGINS",
+            "GRADTAPE_PLUGINS_ORDER",
+            "GRADTAPE_PLUGINS_STRICT",
+            "GRADTAPE_PLUGIN_MODULES",
+        ],
+    }
+    return {"gradtape": lambda: found}

@@ -1,0 +1,159 @@
+"""Formats of weights come through a hook: a plugin adds one, or replaces one of gradtape's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+from gradtape.saving import DamagedFile, LoadError, SaveError, UnsafeFile
+
+Register = Callable[[Any], None]
+X = np.ones((2, 3), "f4")
+
+
+class Npz:
+    """A format that reads what it writes."""
+
+    def write(self, path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+        np.savez(path, **arrays, metadata=json.dumps(dict(metadata)))
+
+    def read(self, path: str) -> tuple[dict[str, Any], dict[str, str]]:
+        held = dict(np.load(path))
+        return held, json.loads(str(held.pop("metadata")))
+
+
+class Marked(Npz):
+    """The same, recognised by its content and limited."""
+
+    layouts = ("acme",)
+    limit = 0
+
+    def write(self, path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+        with open(path, "wb") as stream:
+            stream.write(b"ACME")
+            np.savez(stream, **arrays, metadata=json.dumps(dict(metadata)))
+
+    def recognises(self, file: Any) -> bool:
+        return bool(file.read(0, min(4, file.size)) == b"ACME")
+
+    def read(self, path: str, max_bytes: int = 0) -> tuple[dict[str, Any], dict[str, str]]:
+        self.limit = max_bytes
+        with open(path, "rb") as stream:
+            stream.seek(4)
+            held = dict(np.load(stream))
+        return held, json.loads(str(held.pop("metadata")))
+
+
+class Own(gt.layers.Dense):
+    names_elsewhere = {"acme": {"kernel": ("W", (1, 0)), "bias": ("b", None)}}  # noqa: RUF012
+
+
+@pytest.fixture
+def register() -> Iterator[Register]:
+    known: list[str] = []
+
+    def given(formats: Any) -> None:
+        plugin = SimpleNamespace(gradtape_formats=gt.hookimpl(lambda: formats))
+        gt.register_plugin(plugin, f"formats{len(known)}")
+        known.append(f"formats{len(known)}")
+
+    yield given
+    for name in known:
+        gt.unregister_plugin(name)
+
+
+def dense(kind: type[gt.layers.Dense] = gt.layers.Dense) -> gt.layers.Dense:
+    layer = kind(2)
+    layer(gt.constant(X))
+    return layer
+
+
+@pytest.mark.parametrize("ending", [".acme.npz", ".npz", ".safetensors"])
+def test_a_plugin_adds_a_format_and_replaces_ours(
+    ending: str, register: Register, tmp_path: Path
+) -> None:
+    register({ending: Npz()} if ending != ".safetensors" else {ending: Marked()})
+    model, other = dense(), dense()
+    model.save_weights(tmp_path / f"w{ending}")
+    gt.load_weights(tmp_path / f"w{ending}", other)
+    assert other(X).tolist() == model(X).tolist()
+    found = gt.saving.read_weights(tmp_path / f"w{ending}")
+    assert {name: array.shape for name, array in found.items()} == {"kernel": (3, 2), "bias": (2,)}
+    model.save_weights(tmp_path / f"t{ending}", layout="pytorch")
+    assert gt.saving.read_weights(tmp_path / f"t{ending}")["weight"].shape == (2, 3)
+    gt.load_weights(tmp_path / f"t{ending}", other)
+    assert other(X).tolist() == model(X).tolist()
+
+
+def test_content_and_limits_are_the_formats(register: Register, tmp_path: Path) -> None:
+    marked = Marked()
+    register({".acme": marked})
+    model, other = dense(), dense()
+    model.save_weights(tmp_path / "w.acme")
+    (tmp_path / "w.acme").rename(tmp_path / "w")
+    gt.load_weights(tmp_path / "w", other, max_bytes=1000)
+    assert marked.limit == 1000
+    assert other(X).tolist() == model(X).tolist()
+    with pytest.raises(UnsafeFile, match="the arrays take 32 bytes, more than 31"):
+        gt.load_weights(tmp_path / "w", other, max_bytes=31)
+
+
+def test_a_plugin_adds_a_layout(register: Register, tmp_path: Path) -> None:
+    register({".acme": Marked()})
+    model, other = dense(Own), dense(Own)
+    model.save_weights(tmp_path / "w.acme", layout="acme")
+    found = gt.saving.read_weights(tmp_path / "w.acme")
+    assert {name: array.shape for name, array in found.items()} == {"W": (2, 3), "b": (2,)}
+    gt.load_weights(tmp_path / "w.acme", other)
+    assert other(X).tolist() == model(X).tolist()
+    with pytest.raises(ValueError, match='layout must be "acme" or "gradtape" or "pytorch"'):
+        model.save_weights(tmp_path / "w.acme", layout="keras")
+
+
+def test_our_formats_come_from_a_plugin() -> None:
+    known = gt.registry()
+    assert {known.owner("format", end).name for end in known.formats} == {"saving"}  # type: ignore[union-attr]
+
+
+class ReadOnly:
+    def read(self, path: str) -> dict[str, Any]:
+        return {"kernel": np.zeros((3, 2), "f4"), "bias": np.ones(2, "f4")}
+
+
+def test_a_format_may_only_read_or_only_write(register: Register, tmp_path: Path) -> None:
+    register({".in": ReadOnly(), ".out": lambda path, arrays, metadata: Path(path).touch()})
+    model = dense()
+    (tmp_path / "w.in").touch()
+    gt.load_weights(tmp_path / "w.in", model)
+    assert model.bias.tolist() == [1.0, 1.0]
+    model.save_weights(tmp_path / "w.out")
+    with pytest.raises(LoadError, match=r"w\.out: not a weights file of a known kind.*\.in"):
+        gt.load_weights(tmp_path / "w.out", model)
+    with pytest.raises(SaveError, match=r"gradtape\.save_weights\(model, path\) writes"):
+        gt.save(model, tmp_path / "w.out")
+    gt.save(model, tmp_path / "m.in")  # nothing else is written there
+    assert (tmp_path / "m.in").read_bytes().startswith(b"\x89HDF")
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (lambda path: 1 / 0, r"w\.acme: the plugin's format \.acme failed with ZeroDivisionError"),
+        (lambda path: {"kernel": "text"}, r"w\.acme: .*'kernel' is not an array of numbers"),
+        (lambda path: 3, r"w\.acme: the plugin's format \.acme failed"),
+    ],
+)
+def test_a_format_that_fails_is_named(
+    read: Any, said: str, register: Register, tmp_path: Path
+) -> None:
+    register({".acme": SimpleNamespace(read=read)})
+    (tmp_path / "w.acme").touch()
+    with pytest.raises(DamagedFile, match=said):
+        gt.load_weights(tmp_path / "w.acme", dense())
