@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 from ..base.table import PACKAGE
 
-__all__ = ["ORDER", "Candidate", "PluginInfo", "Rank"]
+__all__ = ["API", "ORDER", "Candidate", "PluginInfo", "Rank"]
 
+#: The version of the plugin interface, major and minor. A plugin may state the one that it was
+#: written for: ``gradtape_api = (1, 0)``.
+API = (1, 0)
 #: The environment variable with the names of plugins, those that win first.
 ORDER = "GRADTAPE_PLUGINS_ORDER"
 
@@ -51,6 +54,12 @@ class PluginInfo:
     namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
     converters, samples
         The names of what it provides.
+
+    Examples
+    --------
+    >>> info = gt.registry().owner("backend", "numpy")
+    >>> info.name, info.backends, info.problem
+    ('numpy', ['numpy'], None)
     """
 
     name: str
