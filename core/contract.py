@@ -1,7 +1,7 @@
 """What `gradtape.plugin` offers to authors of plugins, and keeps stable.
 
 It is apart from ``core.extend``, which gradtape's own packages use and which changes with them.
-``docs/plugins/contract.md`` says what stays the same, and for how long.
+``docs/plugins/living-together.md`` says what stays the same, and for how long.
 """
 
 from __future__ import annotations
