@@ -16,6 +16,7 @@ from . import linalg as linalg
 from . import mixed_precision as mixed_precision
 from . import nn as nn
 from . import plot as plot
+from . import plugin as plugin
 from . import profiler as profiler
 from . import random as random
 from . import saving as saving

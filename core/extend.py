@@ -1,6 +1,7 @@
-"""The engine's interface for plugins, layers, training and saving.
+"""The engine's interface for gradtape's own packages: ops, layers, training, saving, ...
 
-Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules.
+Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules. The names
+here change with the packages that use them: other distributions import ``gradtape.plugin``.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ from .batches.batched import (
     seen_rows,
 )
 from .batches.boundary import check_randomness, in_words, key_for_examples, leave
+from .contract import API
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
@@ -234,6 +236,7 @@ from .transforms.vmap import vmap
 
 __all__ = [
     "ADDED",
+    "API",
     "BINARY",
     "CASTING",
     "COMPARISONS",
@@ -505,4 +508,5 @@ __all__ = [
     "without_examples",
 ]
 
+# `contract` first: its names are those of `gradtape.plugin`
 publish(__name__)

@@ -27,7 +27,7 @@ from table import (  # noqa: E402
 )
 
 import gradtape as gt  # noqa: E402
-from gradtape.core.extend import Op  # noqa: E402
+from gradtape.plugin import Op  # noqa: E402
 from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops

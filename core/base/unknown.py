@@ -39,7 +39,19 @@ class Place(NamedTuple):
 
 
 def user_line() -> str:
-    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
+    """Return FILE:LINE of the innermost frame outside gradtape and NumPy, for messages.
+
+    Returns
+    -------
+    str
+        The place; ``"?"`` if there is none.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import user_line
+    >>> user_line().rpartition(":")[2].isdigit()
+    True
+    """
     frame = users_frame()
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -68,7 +80,32 @@ def count_as_library(packages: Iterable[str]) -> None:
 
 
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
-    """Warn at a place, by default the user's running line: once, by Python's default filters."""
+    """Warn at a place, by default the user's running line: once, by Python's default filters.
+
+    Parameters
+    ----------
+    text
+        The message.
+    category
+        The class of the warning.
+    place
+        Another place than the running line; plugins leave it out.
+
+    Raises
+    ------
+    Warning
+        The warning itself, if a filter turns it into an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gradtape.plugin import warn_user
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("acme: the cache is full", RuntimeWarning)
+    >>> str(found[0].message)
+    'acme: the cache is full'
+    """
     frame = users_frame()
     if place is None and frame is not None:
         place = Place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)

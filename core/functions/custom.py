@@ -305,7 +305,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> cube = Op("example::cube", lambda xp, x: x**3)
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
     >>> registered = gt.register_plugin(plugin, "example")

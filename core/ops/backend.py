@@ -47,6 +47,26 @@ class Backend:
     array_module
         The top-level module that defines the backend's array types, or a tuple of such modules; see
         :meth:`owns`.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Backend
+    >>> class Strict(Backend):
+    ...     name = array_module = "array_api_strict"
+    ...
+    ...     @property
+    ...     def xp(self):
+    ...         import array_api_strict
+    ...
+    ...         return array_api_strict
+    ...
+    ...     def asarray(self, value, dtype=None, device=None):
+    ...         return self.xp.asarray(np.array(value, dtype=dtype))
+    ...
+    ...     def to_numpy(self, array):
+    ...         return np.from_dlpack(array)
+    >>> Strict().device(np.ones(2))
+    'cpu'
     """
 
     name: str = ""
@@ -379,14 +399,58 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
 
 
 def backend_of(array: Any) -> Backend:
-    """Return the backend that owns ``array``."""
+    """Return the backend that owns an array.
+
+    Parameters
+    ----------
+    array
+        An array of a library that a backend owns.
+
+    Returns
+    -------
+    Backend
+        The backend.
+
+    Raises
+    ------
+    TypeError
+        If it is a value of a trace or of a batch, or if no backend owns arrays of this type.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import backend_of
+    >>> backend_of(np.ones(2)).name
+    'numpy'
+    """
     if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "a tensor's backend")
     return backend_for_type(type(array))
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """Return any backend's array as a NumPy array."""
+    """Return any backend's array as a NumPy array.
+
+    Parameters
+    ----------
+    array
+        An array of a library that a backend owns.
+
+    Returns
+    -------
+    numpy.ndarray
+        Its value in host memory, which may share memory with it.
+
+    Raises
+    ------
+    TypeError
+        If it is a value of a trace or of a batch, or if no backend owns arrays of this type.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import to_numpy
+    >>> to_numpy(gt.constant([1.0, 2.0]).array).tolist()
+    [1.0, 2.0]
+    """
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
     if type(array) in transforms or not hasattr(array, "dtype"):

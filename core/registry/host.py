@@ -409,7 +409,7 @@ def register_plugin(plugin: Any, name: str | None = None, *, replace: bool = Fal
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
     >>> with gt.register_plugin(plugin, "example"):

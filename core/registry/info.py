@@ -55,6 +55,12 @@ class PluginInfo:
     namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
     converters, samples
         The names of what it provides.
+
+    Examples
+    --------
+    >>> info = gt.registry().owner("backend", "numpy")
+    >>> info.name, info.backends, info.problem
+    ('numpy', ['numpy'], None)
     """
 
     name: str

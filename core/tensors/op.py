@@ -125,7 +125,7 @@ class Op(Primitive):
 
     Examples
     --------
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
     <op example::cube(x)>
     """

@@ -352,7 +352,7 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> cube = Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
     >>> registered = gt.register_plugin(plugin, "example")
