@@ -490,7 +490,7 @@ class Registry:
         -------
         list of Contest
             Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
-            ``others``; the text of one says so in words.
+            ``others``; ``str`` makes a sentence of it.
         """
         found = []
         for kind, name in self._candidates:
