@@ -196,6 +196,7 @@ def test_an_allow_list_leaves_gradtapes_own_and_what_it_names(
         assert (info.problem, info.notes) == ("disabled", ["GRADTAPE_PLUGINS does not name it"])
 
 
+@pytest.mark.filterwarnings("ignore:order_plugins")
 def test_an_order_names_distributions(installed) -> None:
     op = installed[0].act
     other = SimpleNamespace(
