@@ -169,6 +169,7 @@ from .ops.backend import (
     current_backend,
     current_device,
     scope_of,
+    settled,
     to_numpy,
 )
 from .ops.collectives import (
@@ -455,6 +456,7 @@ __all__ = [
     "seen_rows",
     "set_arrays",
     "setting_up",
+    "settled",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",
