@@ -192,7 +192,7 @@ def floats(*values: Any) -> list[Tensor]:
 def with_others(
     value: Any, others: Sequence[Any], convert: Callable[[Any], Tensor] = as_tensor
 ) -> Tensor:
-    """Return ``convert(value)``, with Python's numbers on the backend of the tensors beside them.
+    """Return ``convert(value)``, with Python's numbers on the backend of the tensors in ``others``.
 
     Numbers, and lists of numbers, have no place of their own. NumPy's arrays have one: they are
     tensors of the current backend, and are not moved.

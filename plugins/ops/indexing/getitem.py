@@ -159,7 +159,7 @@ def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> An
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
-        # slices and masks name no element twice; some libraries take no mask beside other parts
+        # slices and masks name no element twice; some libraries take no mask with other parts
         with suppress(IndexError, NotImplementedError):
             return put(out, where if arrays else complete(where), g)
     return scatter_add(xp, out, where, g)
