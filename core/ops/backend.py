@@ -27,6 +27,7 @@ __all__ = [
     "current_backend",
     "parse_place",
     "placed",
+    "selects",
     "settled",
     "shape_witness",
     "to_numpy",
@@ -455,6 +456,11 @@ def current_backend() -> Backend:
     name = _selected.get()[0]
     found = registry()
     return found.host_backend if name is None else found.backend(name)
+
+
+def selects() -> bool:
+    """Return whether a backend is selected, instead of the default one, that of the host."""
+    return _selected.get()[0] is not None
 
 
 def current_device() -> str | None:
