@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
+from .hookspecs import PROJECT
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, NAMED, Clash, Kind, is_reserved
 from .replacements import Replacements, called
@@ -49,6 +51,10 @@ class _Table:
         if self.kind.waits:
             registry.load(self.kind.hook)
         return registry.tables[self.kind.hook]
+
+
+#: Whether a text can be the name of a distribution.
+_DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
 
 
 class Registry:
@@ -207,12 +213,25 @@ class Registry:
         if found is not None:
             return found
         self.refuse_clash("op", name)
-        message = f"no plugin provides the op {name!r}"
-        message += near_names(name, self.ops)
-        prefix = name.partition("::")[0] if "::" in name else None
-        if prefix is not None and prefix not in self.late_ops:
-            message += f"; install the package {prefix!r} that defines it"
-        raise UnknownOp(message + self._failed())
+        raise UnknownOp(f"no plugin provides the op {name!r}{self._instead(name)}{self._failed()}")
+
+    def _instead(self, name: str) -> str:
+        """Return the names near that of an unknown op, or what to install to have it."""
+        prefix, separator, bare = name.partition("::")
+        if not separator:
+            return near_names(name, self.ops)
+        if prefix.lower() == PROJECT:
+            near = near_names(bare, self.ops)
+            return f"; ops of {PROJECT} have no prefix{f': {bare!r}' if bare in self.ops else near}"
+        known = {op.partition("::")[0] for op in self.ops if "::" in op} | self.late_ops.keys()
+        known |= {info.distribution for info in self.infos if info.distribution}
+        near = near_names(name, self.ops, cutoff=0.75)
+        if prefix in known:  # it is installed, and has no such op
+            return near or near_names(name, [op for op in self.ops if op.startswith(f"{prefix}::")])
+        near = near or near_names(prefix, known, cutoff=0.75)
+        return near or (
+            f"; install the package {prefix!r} that defines it" if _DISTRIBUTION(prefix) else ""
+        )
 
     def find(self, name: str) -> Op | None:
         """Return the op called ``name``, or ``None``; late ops are loaded if necessary.
