@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.errors import PluginError, UnknownName
 from ...core.extend import registry
 from ..errors import SaveError
 from .checked import CheckedFile, check_written, encoded
@@ -274,7 +275,11 @@ def ending_of(path: Any) -> str:
 
 def storage_of(path: Any) -> Storage:
     """Return the container in which a file is saved: by the end of its name, or HDF5."""
-    found: Storage = registry().provided("storage", ending_of(path) or DEFAULT)
+    known = registry()
+    try:
+        found: Storage = known.provided("storage", ending_of(path) or DEFAULT)
+    except UnknownName as error:  # of what is here, not of a file
+        raise PluginError(str(error)) from None
     return found
 
 
