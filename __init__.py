@@ -29,7 +29,7 @@ __version__ = "0.1.0"
 _TABLE = {
     ".": (
         "autograph compat data datasets debug distributed errors export fft image layers linalg "
-        "mixed_precision nn plot profiler random saving sklearn testing training"
+        "mixed_precision nn ops plot plugin profiler random saving sklearn testing training"
     ),
     ".cli.doctor": "show_versions",
     ".core.base.context": "init_scope",

@@ -15,7 +15,9 @@ from . import layers as layers
 from . import linalg as linalg
 from . import mixed_precision as mixed_precision
 from . import nn as nn
+from . import ops as ops
 from . import plot as plot
+from . import plugin as plugin
 from . import profiler as profiler
 from . import random as random
 from . import saving as saving

@@ -16,6 +16,7 @@ __all__ = [
     "Lacking",
     "Unsettable",
     "add",
+    "classes",
     "hinted",
     "instead_of",
     "remove",
@@ -112,6 +113,11 @@ def hinted(cls: type, place: str) -> None:
     _CLASSES[place] = cls
     for name, text in INSTEAD.get(place, {}).items():
         _install(cls, place, name, text)
+
+
+def classes() -> list[str]:
+    """Return the places of the classes that take hints; others become one by :func:`hinted`."""
+    return [*CLASSES, *(place for place in _CLASSES if place not in CLASSES)]
 
 
 def add(place: str, name: str, text: str) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from threading import RLock
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
@@ -38,6 +39,7 @@ HOMES: dict[str, str] = {}
 IMPORTING = RLock()
 #: The modules of public names: an object that was named by one of them keeps that name.
 _PUBLISHED: set[str] = set()
+_HOST = ".core.registry.host"
 
 
 def publish(
@@ -98,7 +100,7 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
     def __getattr__(name: str) -> Any:
         home = HOMES.get(name)
         if home is None:
-            raise MissingName(_ROOT, name)
+            return _of_plugins(name)
         if _is_there(home):  # no lock needed: its holder may be waiting for this thread
             value = _hand_out(getattr(sys.modules[_ROOT + home], name), _ROOT, HOMES)
             setattr(package, name, value)
@@ -117,9 +119,31 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
         return value
 
     def __dir__() -> list[str]:
-        return sorted([*HOMES, "__version__"])
+        host = _host()
+        found = host.HOST.known_namespaces() if host is not None else ()
+        return sorted([*HOMES, "__version__", *found])
 
     vars(package).update(__all__=list(HOMES), __getattr__=__getattr__, __dir__=__dir__)
+
+
+def _of_plugins(name: str) -> ModuleType:
+    """Return the module that a plugin has under a name, by the hook ``gradtape_namespaces``."""
+    host = _host()
+    if name.startswith("_") or (
+        # a module of the package that is imported now, by `from gradtape import name`
+        (host is None or name not in host.HOST.known_namespaces())
+        and find_spec(f"{_ROOT}.{name}") is not None
+    ):
+        raise MissingName(_ROOT, name)
+    found: ModuleType | None = import_module(_HOST, _ROOT).HOST.namespace(name)
+    if found is None:
+        raise MissingName(_ROOT, name)
+    return found
+
+
+def _host() -> Any:
+    """Return the module that has the plugins, if it is imported."""
+    return sys.modules.get(_ROOT + _HOST) if _is_there(_HOST) else None
 
 
 def incomplete(error: ModuleNotFoundError) -> ModuleNotFoundError:
@@ -221,7 +245,7 @@ def _hint(module_name: str, name: str) -> str:
     if name.startswith("_"):
         return ""
     with suppress(Exception):  # hints of plugins; a wrong plugin must not hide the message
-        import_module(".core.registry.host", _ROOT).registry()
+        import_module(_HOST, _ROOT).registry()
     hints = import_module(".hints", _ROOT)
     place = module_name.removeprefix(_ROOT).lstrip(".")
     instead: str | None = hints.INSTEAD.get(place, {}).get(name)

@@ -9,26 +9,41 @@ import sys
 import sysconfig
 from pathlib import Path
 from threading import RLock
-from types import CodeType, FunctionType, MethodType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..core.extend import Function, late, warn_user
+import numpy as np
+
+from ..core.extend import Function, late, registry, warn_user
 from .sources import HANDLING, NoSource, source_of
 
-__all__ = ["CONVERTED", "KEPT", "ask_for", "call", "converted", "is_installed", "is_users"]
+__all__ = [
+    "CONVERTED",
+    "KEPT",
+    "ask_for",
+    "call",
+    "converted",
+    "is_installed",
+    "is_kept",
+    "is_of_plugins",
+    "is_users",
+]
 
-#: Attributes that mark a function as converted, or as never to be converted.
+#: Attributes that mark a function as converted, or a function or package as never to be converted.
 CONVERTED = "_gradtape_converted"
 KEPT = "_gradtape_not_converted"
 
-_PACKAGE = __name__.partition(".")[0]
 _STANDARD = tuple({sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib")})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 #: Installed packages that asked for a conversion: their functions count as user functions.
 _ASKED: set[str] = set()
 _CONVERTING = RLock()
+#: Besides classes, what `gradtape_converters` may replace: objects that are known by identity.
+_REPLACED = (FunctionType, BuiltinFunctionType, np.ufunc)
 #: Maps a code's id to the code and its factory, which is None if the code cannot be converted.
 _FACTORIES: dict[int, tuple[CodeType, CodeType | None]] = {}
+# as `do_not_convert(package)` marks any other package
+setattr(sys.modules[__name__.partition(".")[0]], KEPT, True)
 
 
 def ask_for(function: Any) -> None:
@@ -55,11 +70,23 @@ def is_installed(module: str, file: str) -> bool:
         Its file.
     """
     package = module.partition(".")[0]
-    if package == _PACKAGE or package in sys.builtin_module_names:
+    if is_kept(module) or package in sys.builtin_module_names:
         return True
     if package in _ASKED:
         return False
+    if is_of_plugins(module):
+        return True
     return bool(_INSTALLED.intersection(Path(file).parts)) or file.startswith(_STANDARD)
+
+
+def is_kept(module: str) -> bool:
+    """Return whether a module's package is marked by ``do_not_convert``."""
+    return KEPT in vars(sys.modules.get(module.partition(".")[0], sys))
+
+
+def is_of_plugins(module: str) -> bool:
+    """Return whether a module's package has plugins that its distribution declares."""
+    return module.partition(".")[0] in registry().packages
 
 
 def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: Any = None) -> Any:
@@ -75,7 +102,7 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
         The :class:`FunctionScope` of the caller.
     """
     named = kwargs or {}
-    if type(f) in (type, type(len)):
+    if isinstance(f, (type, *_REPLACED)):
         overload = late("autograph.overloads").overload_of(f, scope)
         if overload is not None:
             return overload(*args, **named)
@@ -86,8 +113,8 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
 
 
 def _functions_converted(f: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments with the user functions among them converted, if gradtape calls them."""
-    if isinstance(f, type) or not str(getattr(f, "__module__", "")).startswith(_PACKAGE):
+    """Return arguments with the user functions among them converted, if a plugin calls them."""
+    if isinstance(f, type) or not is_of_plugins(str(getattr(f, "__module__", ""))):
         return args
     return tuple([converted(x) if isinstance(x, (FunctionType, MethodType)) else x for x in args])
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..core.extend import (
     SCALARS,
     Branch,
+    Node,
     Symbol,
     Tensor,
     Variable,
@@ -18,6 +19,7 @@ from ..core.extend import (
     user_line,
 )
 from .merging import merged
+from .overflow import is_exact
 from .raising import raising_while
 from .state.mutations import Found, Watch
 from .values import (
@@ -106,7 +108,7 @@ def _decided(values: Sequence[Any], test: Tensor, holds: bool) -> tuple[Any, ...
         return tuple(values)
     known = {id(symbol): holds}
     made = next((x for x in reversed(symbol.graph.nodes) if x.outputs[0] is symbol), None)
-    if made is not None and getattr(made.op, "name", None) == "logical_not":
+    if made is not None and made.op is ops["logical_not"]:
         known[id(made.inputs[0])] = not holds
     return tuple(known.get(id(x.array), x) if type(x) is Tensor else x for x in values)
 
@@ -174,11 +176,15 @@ def or_(a: Callable[[], Any], b: Callable[[], Any]) -> Any:
     return _chosen(truth(first, "'or'"), lambda: as_tensor(first), b, "the value of 'or'", (b,))
 
 
-# Ops that never fail, whatever the values, and cost less than a `cond`.
-_CHEAP = frozenset(
-    "abs add equal greater greater_equal less less_equal logical_and logical_not logical_or "
-    "multiply negative not_equal subtract".split()
-)
+def _is_cheap(node: Node) -> bool:
+    """Return whether an op never fails, whatever the values, and costs less than a ``cond``.
+
+    That holds for arithmetic, comparisons and logic of numbers.
+    """
+    op: Any = node.op
+    if getattr(op, "batch", None) != "elementwise" or op.effect or op.host:
+        return False
+    return is_exact(op) or op.integers is abs or node.outputs[0].dtype.kind == "b"
 
 
 def _may_run_always(first: Any, b: Callable[[], Any], blocks: Sequence[Any]) -> bool:
@@ -192,7 +198,7 @@ def _may_run_always(first: Any, b: Callable[[], Any], blocks: Sequence[Any]) -> 
             watch.restore()
             return False
     boolean = isinstance(probe.result, Tensor) and probe.result.dtype.kind == "b"
-    cheap = all(getattr(node.op, "name", "") in _CHEAP for node in probe.nodes)
+    cheap = all(map(_is_cheap, probe.nodes))
     return boolean and cheap and probe.outputs[0].shape == ()
 
 

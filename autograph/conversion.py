@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, TraceError
@@ -22,7 +24,7 @@ _INSTALL = 'pip install "gradtape[autograph]"'
 
 
 @functools.cache
-def _missing() -> str | None:
+def missing_library() -> str | None:
     """Return which required package is missing; None if functions can be converted."""
     try:
         late("autograph.transforms")
@@ -45,7 +47,7 @@ def running(function: Callable[..., Any]) -> Callable[..., Any]:
         Runs the converted function. If the conversion library is not installed, it runs the
         original, and errors about control flow say what to install.
     """
-    if _missing() is not None:
+    if missing_library() is not None:
         return _as_it_is(function)
     ask_for(function)
 
@@ -87,12 +89,14 @@ def do_not_convert(func: Any = None) -> Any:
     Parameters
     ----------
     func
-        The function. Without it, a decorator is returned.
+        The function. Without it, a decorator is returned. Or a package: none of its functions is
+        then converted, and converted code does not look into objects of its classes.
 
     Returns
     -------
     callable
         A function that does the same. Its Python ``if`` and ``while`` are evaluated while tracing.
+        A package is returned as it is.
 
     Examples
     --------
@@ -104,6 +108,9 @@ def do_not_convert(func: Any = None) -> Any:
     """
     if func is None:
         return do_not_convert
+    if isinstance(func, ModuleType):
+        setattr(sys.modules[func.__name__.partition(".")[0]], KEPT, True)
+        return func
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -227,7 +234,7 @@ def to_code(entity: Callable[..., Any], recursive: bool = True) -> str:
 
 
 def _convertible(name: str, entity: Any) -> Any:
-    missing = _missing()
+    missing = missing_library()
     if missing is not None:
         raise BackendUnavailable(f"autograph.{name}: {missing}; {_INSTALL}")
     if isinstance(entity, Function):

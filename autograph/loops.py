@@ -53,7 +53,6 @@ Setter = Callable[[tuple[Any, ...]], None]
 
 # The most copies of its body that a Python loop may add to a trace, if a traced `break` ends it.
 _MOST_COPIES = 256
-_DATA = f"{__name__.partition('.')[0]}.data"
 
 
 class _Slot:
@@ -446,7 +445,7 @@ def _python_for(
     """Run a block for each item of a Python iterable; a traced condition may end the loop."""
     copies = 0
     check_consumed([iterated])
-    if active_graph.get() is not None and type(iterated).__module__.startswith(_DATA):
+    if active_graph.get() is not None and getattr(iterated, "elements_become_constants", False):
         warn_user(
             "autograph: the elements of a dataset become constants of the trace, with one copy of "
             "the loop's body for each; loop outside the function and trace only the step",

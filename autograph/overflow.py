@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,12 +12,17 @@ from ..core.extend import SCALARS, Tensor, active_graph, ops
 from ..plugins.ops.control.effects import check
 from .values import is_weak, short_line
 
-__all__ = ["check_integers"]
+__all__ = ["check_integers", "is_exact"]
 
-#: The ops of which sums and products of Python integers consist.
-_EXACT = frozenset({"add", "subtract", "multiply", "negative"})
+#: What ops compute with integers of which sums and products of Python integers consist.
+_EXACT = (operator.add, operator.sub, operator.mul, operator.neg)
 #: Results below this in ``float64`` fit into ``int64``.
 _LIMIT = float(2**63 - 2**10)
+
+
+def is_exact(op: Any) -> bool:
+    """Return whether an op computes as Python's integers do, as long as nothing overflows."""
+    return getattr(op, "batch", None) == "elementwise" and op.integers in _EXACT
 
 
 def check_integers(carried: Sequence[Tensor], name: str) -> None:
@@ -39,7 +45,7 @@ def check_integers(carried: Sequence[Tensor], name: str) -> None:
     for node in list(graph.nodes):
         inputs = node.inputs
         plain = [type(x) in SCALARS or id(x) in weak for x in inputs]
-        if getattr(node.op, "name", None) not in _EXACT or not all(plain):
+        if not is_exact(node.op) or not all(plain):
             continue
         result = node.outputs[0]
         if result.dtype != np.int64:
@@ -47,7 +53,7 @@ def check_integers(carried: Sequence[Tensor], name: str) -> None:
         weak[id(result)] = Tensor(result)
         if len(inputs) == 2 and not any(type(x) in SCALARS for x in inputs):
             a, b = (ops["cast"](weak[id(x)], dtype="float64") for x in inputs)
-            holds = ops["less"](ops["abs"](ops[node.op.name](a, b)), _LIMIT)
+            holds = ops["less"](ops["abs"](node.op(a, b)), _LIMIT)
             message = (
                 f"{short_line()}: an integer that {name} carries leaves the range of int64, in "
                 "which a trace computes with Python's integers; use floating numbers"

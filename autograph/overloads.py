@@ -8,13 +8,13 @@ from typing import Any
 
 from malt.operators import py_builtins
 
-from ..core.extend import Tensor, ops
+from ..core.extend import Tensor, ops, registry
 from ..plugins.ops.elementwise.bounds import maximum, minimum
 from .effects import hashed, print_
 from .iterables import enumerate_, len_, range_, reversed_, zip_
 from .values import is_traced, truth
 
-__all__ = ["overload_of"]
+__all__ = ["OVERLOADS", "overload_of"]
 
 
 def _cast(kind: Any, dtype: str) -> Callable[..., Any]:
@@ -66,7 +66,8 @@ def _keyed(kind: Any) -> Callable[..., Any]:
     return run
 
 
-_OVERLOADS: dict[Any, Callable[..., Any]] = {
+#: What the plugin provides by the hook gradtape_converters.
+OVERLOADS: dict[Any, Callable[..., Any]] = {
     all: _reduced(all, "all"),
     any: _reduced(any, "any"),
     bool: _bool,
@@ -87,7 +88,7 @@ _OVERLOADS: dict[Any, Callable[..., Any]] = {
 
 
 def overload_of(f: Any, scope: Any) -> Callable[..., Any] | None:
-    """Return the replacement of a builtin function in converted code; None if it needs none.
+    """Return what converted code calls instead of a function; None if it calls the function.
 
     Parameters
     ----------
@@ -96,9 +97,13 @@ def overload_of(f: Any, scope: Any) -> Callable[..., Any] | None:
     scope
         The scope of the caller, which functions such as ``locals`` need.
     """
-    if f in (builtins.super, builtins.eval, builtins.globals, builtins.locals):
+    if any(f is x for x in (builtins.super, builtins.eval, builtins.globals, builtins.locals)):
         return _in_original_context(f, scope)
-    return _OVERLOADS.get(f)
+    known = registry()
+    found: Callable[..., Any] | None = known.converters.get(f)
+    if found is None and known.clashes:
+        known.refuse_clash("converter", f)
+    return found
 
 
 def _in_original_context(f: Any, scope: Any) -> Callable[..., Any]:

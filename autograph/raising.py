@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import TraceError
 from ..core.extend import line_of
+from .calls import is_of_plugins
 
 __all__ = [
     "Retrace",
@@ -22,7 +23,7 @@ __all__ = [
     "raising_while",
 ]
 
-_PACKAGE = __name__.partition(".")[0]
+_HERE = f"{__name__.rpartition('.')[0]}."
 #: How messages of refusals begin. The errors of builtin functions that are called for the user do
 #: not.
 _PLACE = re.compile(r"[^\n]+:\d+: ")
@@ -62,7 +63,7 @@ def noted(error: Exception) -> None:
         found = found.__cause__ or found.__context__  # NumPy and users make errors of others
     if isinstance(found, TraceError):
         error = found
-    refused = _module(error).startswith(f"{_PACKAGE}.autograph.") and not _is_users(error)
+    refused = _module(error).startswith(_HERE) and not _is_users(error)
     if refused or isinstance(error, TraceError):
         _note(error, "a function is traced")
 
@@ -130,9 +131,9 @@ def deferring() -> Iterator[list[Any]]:
 def _is_users(error: Exception) -> bool:
     """Return whether the user's code, or a function that is called for it, raised an error."""
     module = _module(error)
-    if module.startswith(f"{_PACKAGE}.autograph."):
+    if module.startswith(_HERE):
         return _PLACE.match(str(error)) is None
-    return module.partition(".")[0] != _PACKAGE
+    return not is_of_plugins(module)
 
 
 def _module(error: Exception) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .launching import start_rank
+from ..core.errors import PluginError
+from .choosing import choosing, split
 
 __all__ = ["main"]
 
@@ -24,7 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The arguments after the program's name. ``sys.argv[1:]`` by default.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    start_rank(given)  # before NumPy is imported and reads its number of threads
-    from .commands import run
+    try:
+        given, chosen = split(given)
+    except PluginError as error:
+        print(f"gradtape: {error}", file=sys.stderr)
+        return 2
+    with choosing(chosen):
+        from .commands import run
 
-    return run(given)
+        return run(given)

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.errors import PluginError
 from ..core.extend import late, public, registry
+from .choosing import HELP
 from .new_plugin import new_plugin
 from .plugins import op_table, plugin_json, plugin_table
 
@@ -65,7 +66,10 @@ def run(arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     root = argparse.ArgumentParser(
-        prog="gradtape", description="Automatic differentiation; models saved with their gradients."
+        prog="gradtape",
+        description="Automatic differentiation; models saved with their gradients.",
+        epilog=HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument("--version", action=Version, help="print the version and exit")
     root.add_argument(

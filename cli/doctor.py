@@ -177,7 +177,7 @@ def _blas() -> list[dict[str, Any]]:
 
 
 def _plugins() -> list[dict[str, Any]]:
-    """Return other distributions' plugins, and gradtape's own plugins that are not in use."""
+    """Return all plugins."""
     return [
         {
             "name": info.name,
@@ -186,7 +186,6 @@ def _plugins() -> list[dict[str, Any]]:
             "problem": info.problem,
         }
         for info in quiet_registry().plugins
-        if not info.ours or info.problem
     ]
 
 

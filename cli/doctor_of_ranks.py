@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable, DistributedError
-from ..core.extend import communicator, ranks_in_words, registry
+from ..core.extend import communicator, place, ranks_in_words, registry
 from ..distributed import init
 from ..distributed.faults.lifeline import hostname
 from ..distributed.trying import gathered, timed, tried
-from ..plugins.mpi.launchers import place
 from ..plugins.numpy.threads import pools
 from .cores import cores, quota
 from .doctor import filled

@@ -1,7 +1,7 @@
-"""Sets up a supervisor and threads for ``gradtape train`` under a launcher, before imports.
+"""Starts ranks for ``gradtape train``, each as the child of a supervisor, with its threads set.
 
-The launcher sees a small process, the supervisor, which runs the rank as its child and can report
-how the rank died. The rank's environment is complete when its Python starts.
+Whatever starts the ranks sees a small process, the supervisor, which runs the rank as its child and
+can report how the rank died. The rank's environment is complete when its Python starts.
 """
 
 from __future__ import annotations
@@ -9,42 +9,126 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
-from ..plugins.mpi.launchers import TRAINING, Place, place
+from ..core.errors import UnknownOp
+from ..core.extend import PLACE, TRAINING, Launcher, Place, registry
 from . import supervisor
 from .cores import cores, quota
 
-__all__ = ["THREADS", "share_of_cores", "start_rank", "threads_to_set"]
+__all__ = ["THREADS", "become_rank", "share_of_cores", "start", "threads_to_set"]
 
+#: The variable with the engine that ``init`` takes.
+ENGINE = "GRADTAPE_ENGINE"
+#: Seconds for the other ranks to end by themselves after one has failed.
+PATIENCE = 5.0
 #: The variables of the number of BLAS threads. NumPy's first import reads them.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def start_rank(arguments: Sequence[str]) -> None:
-    """Become the supervisor of a rank if the command is ``train`` and a launcher started several.
-
-    In that case this does not return.
+def become_rank(found: Place, script: str, arguments: Sequence[str]) -> None:
+    """Become the supervisor of a rank that another program has started; this does not return.
 
     Parameters
     ----------
-    arguments
-        The arguments of the command line. If they name no script, the command reports it.
+    found
+        The rank's place.
+    script, arguments
+        The script to run, and its arguments.
     """
-    found = place()
-    if found is None or found.size == 1 or list(arguments[:1]) != ["train"]:
-        return
-    script = arguments[1] if len(arguments) > 1 else "-"
-    if script.startswith("-") or not os.path.exists(script):
-        return
-    os.environ.update(threads_to_set(found))
-    os.environ[TRAINING] = "1"
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    os.environ.update(_variables(found))
+    _become(_supervised(found, script, arguments))
+
+
+def start(engine: str, ranks: int, script: str, arguments: Sequence[str]) -> int:
+    """Start a job on this host by the launcher of an engine, and return its exit code.
+
+    Parameters
+    ----------
+    engine
+        The engine's name.
+    ranks
+        The number of ranks.
+    script, arguments
+        The script to run, and its arguments.
+
+    Raises
+    ------
+    UnknownOp
+        If no plugin provides the engine, or a launcher for it.
+    BackendUnavailable
+        If the launcher's command is missing.
+    """
+    registry().engine(engine)  # raises, with near names
+    launcher = registry().launchers.get(engine)
+    if launcher is None:
+        known = registry().launchers
+        raise UnknownOp(
+            f"no plugin provides a launcher for the engine {engine!r} (hook gradtape_launchers)"
+            f"; there are: {', '.join(known) or 'none'}. Start its ranks as its documentation "
+            f"says, with {ENGINE}={engine}"
+        )
+    own = {**os.environ, ENGINE: engine}
+    program = [sys.executable, *_flags(), "-m", "gradtape", "train", script, *arguments]
+    command = launcher.command(ranks, program)
+    if command is not None:
+        return subprocess.call([*command], env=own)
+    return _together(launcher, ranks, script, arguments, own)
+
+
+def _together(
+    launcher: Launcher, ranks: int, script: str, arguments: Sequence[str], own: dict[str, str]
+) -> int:
+    """Start the ranks of a job, wait for them, and end those that outlive a failure."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for rank, variables in enumerate(launcher.environments(ranks)):
+            found = Place(rank, ranks, rank, ranks)
+            environment = {**own, **_variables(found), **variables}
+            command = _supervised(found, script, arguments)
+            started.append(subprocess.Popen(command, env=environment))
+        codes = _polled(started)
+        while None in codes and not any(codes):
+            time.sleep(0.02)
+            codes = _polled(started)
+        code = next(filter(None, codes), 0)
+        until = time.monotonic() + PATIENCE
+        while None in codes and time.monotonic() < until:
+            time.sleep(0.02)
+            codes = _polled(started)
+        return code if code >= 0 else 128 - code
+    finally:
+        for process in started:
+            process.terminate()  # which the supervisor forwards to its rank
+        for process in started:
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _polled(started: Sequence[subprocess.Popen[bytes]]) -> list[int | None]:
+    """Return the exit codes of processes, None for those that run."""
+    return [process.poll() for process in started]
+
+
+def _variables(found: Place) -> dict[str, str]:
+    """Return the variables that a rank finds."""
+    return {**threads_to_set(found), TRAINING: "1", PLACE: ",".join(map(str, found))}
+
+
+def _supervised(found: Place, script: str, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs a rank and its supervisor."""
     ranks = [str(found.rank), str(found.size)]
-    runner = ["-m", "gradtape.distributed.runner", *arguments[1:]]
-    _become(
-        [sys.executable, "-I", "-S", supervisor.__file__, *ranks, sys.executable, *flags, *runner]
-    )
+    runner = ["-m", "gradtape.distributed.runner", script, *arguments]
+    isolated = [sys.executable, "-I", "-S", supervisor.__file__]
+    return [*isolated, *ranks, sys.executable, *_flags(), *runner]
+
+
+def _flags() -> list[str]:
+    """Return the options of this Python."""
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return]
 
 
 def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

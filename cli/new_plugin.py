@@ -71,7 +71,7 @@ __all__ = ["soft_abs"]
 """The plugin. gradtape imports this module and calls its hooks; the import computes nothing."""
 
 import numpy as np
-from gradtape.core.extend import F, Op, hookimpl
+from gradtape.plugin import F, Op, hookimpl
 
 
 def _kernel(xp, x, *, width=1.0):

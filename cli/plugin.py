@@ -41,6 +41,12 @@ def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """List libraries and settings that belong to no other plugin."""
     found = {
         "packages": {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"},
-        "variables": ["GRADTAPE_DISABLE_PLUGINS", "GRADTAPE_PLUGINS_ORDER"],
+        "variables": [
+            "GRADTAPE_DISABLE_PLUGINS",
+            "GRADTAPE_PLUGINS",
+            "GRADTAPE_PLUGINS_ORDER",
+            "GRADTAPE_PLUGINS_STRICT",
+            "GRADTAPE_PLUGIN_MODULES",
+        ],
     }
     return {"gradtape": lambda: found}

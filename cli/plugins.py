@@ -13,22 +13,27 @@ from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, re
 
 __all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry", "unavailable"]
 
-#: The attributes of ``PluginInfo`` that list what a plugin provides; each is a table column.
-KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends", "collectives")
+#: The words for kinds of things that are not those of the attributes of ``PluginInfo``.
+_WORDS = {"collectives": "engines", "late_ops": "late groups"}
 
 
 def plugin_table() -> str:
     """Return tables of plugins and what they provide, with notes on what cannot be used."""
     found = quiet_registry()
-    heads = ["engines" if kind == "collectives" else kind for kind in KINDS]
-    rows: list[Sequence[Any]] = [("plugin", "distribution", "version", "status", *heads)]
+    late = [info.name for info in found.infos if info.waiting]
+    infos = found.plugins
+    api = ["api"] if any(info.api for info in infos) else []
+    heads = ("plugin", "distribution", "version", *api, "status", "provides")
+    rows: list[Sequence[Any]] = [heads]
     notes = list(found.notes)
-    for info in found.plugins:
+    if late:
+        notes.append(f"imported when what they provide is first needed: {', '.join(late)}")
+    for info in infos:
         status, reason = _status(info, found)
         notes += [f"{info.name}: {told}" for told in (reason, *info.clashes, *info.notes) if told]
-        counts = [len(getattr(info, kind)) for kind in KINDS]
-        who = (info.name, info.distribution or "(by hand)", info.version or "-")
-        rows.append((*who, status, *counts))
+        who: list[Any] = [info.name, info.distribution or "(by hand)", info.version or "-"]
+        who += [".".join(map(str, info.api or "-")) for _ in api]
+        rows.append((*who, status, _counts(info)))
     backends: list[Sequence[Any]] = [("backend", "from", "available")]
     for name, backend in found.backends.items():
         usable = "no" if unavailable(backend) else "yes"
@@ -38,10 +43,17 @@ def plugin_table() -> str:
     engines: list[Sequence[Any]] = [("engine", "from", "available")]
     for name, engine in found.collectives.items():
         engines.append((name, _provider(engine.provider), "no" if unavailable(engine) else "yes"))
-    tables = [format_table(rows, right=4), *map(format_table, (backends, executors, engines))]
+    tables = map(format_table, (rows, backends, executors, engines))
+    notes += [str(contest) for contest in found.contested() if contest.winner is not None]
     return "\n\n".join(
         [*tables, *(textwrap.fill(note, 100, break_on_hyphens=False) for note in notes)]
     )
+
+
+def _counts(info: PluginInfo) -> str:
+    """Return how many things of each kind a plugin provides."""
+    counts = {_WORDS.get(kind, kind): len(names) for kind, names in info.provides.items()}
+    return ", ".join(f"{word} {n}" for word, n in counts.items() if n) or "-"
 
 
 def op_table() -> str:
@@ -50,49 +62,60 @@ def op_table() -> str:
     rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
     for name, kernel, gradient, special in _ops(found):
         rows.append((name, kernel, gradient or "-", ", ".join(special) or "-"))
-    return f"{format_table(rows)}\n\n{len(found.ops)} ops"
+    contests = [f"{contest}\n" for contest in found.contested(found.ops)]
+    return f"{format_table(rows)}\n\n{''.join(contests)}{len(found.ops)} ops"
 
 
 def plugin_json(ops: bool = False) -> str:
     """Return the plugins, or the ops, as JSON text.
 
-    A plugin has the keys ``name``, ``distribution``, ``version``, ``status``, ``problem``, those of
-    ``KINDS`` (lists of names) and ``unavailable``, which maps backends and engines that cannot be
-    used to the reasons. An op has the keys ``name``, ``kernel``, ``gradient`` and ``own_kernels``.
+    A plugin has the keys ``name``, ``distribution``, ``version``, ``api``, ``compatible_since``,
+    ``status``, ``problem``, ``clashes``, ``notes``, ``late`` (the hooks that are called when what
+    they provide is first needed), those of ``PluginInfo.provides`` (lists of names) and
+    ``unavailable``, which maps backends and engines that cannot be used to the reasons. An op has
+    the keys ``name``, ``kernel``, ``gradient``, ``own_kernels`` and ``contested``: what several
+    plugins provide, with ``kind``, ``for`` (a backend or target), ``winner`` and ``others``.
     """
     found = quiet_registry()
     if ops:
-        return json.dumps(
-            [
-                {"name": name, "kernel": kernel, "gradient": gradient, "own_kernels": special}
-                for name, kernel, gradient, special in _ops(found)
-            ],
-            indent=2,
-        )
+        return json.dumps([_op_record(found, *row) for row in _ops(found)], indent=2)
+    late = {id(info): sorted(info.waiting) for info in found.infos}
     records = []
     for info in found.plugins:
         status, problem = _status(info, found)
-        provided = {key: sorted(map(str, getattr(info, key))) for key in KINDS}
+        provided = {key: sorted(map(str, names)) for key, names in info.provides.items()}
         who = {"name": info.name, "distribution": info.distribution, "version": info.version}
-        unavailable = {"unavailable": _unavailable(info, found)}
-        records.append({**who, "status": status, "problem": problem, **provided, **unavailable})
+        versions = {"api": info.api, "compatible_since": info.compatible_since}
+        state = {"status": status, "problem": problem, "clashes": info.clashes}
+        more = {"notes": info.notes, "late": late[id(info)]}
+        unusable = {"unavailable": _unavailable(info, found)}
+        records.append({**who, **versions, **state, **more, **provided, **unusable})
     return json.dumps(records, indent=2)
 
 
-def format_table(rows: Sequence[Sequence[Any]], right: int | None = None) -> str:
-    """Return rows in aligned columns; the first row has the headings.
+def _op_record(
+    found: Registry, name: str, kernel: str, gradient: str | None, special: list[str]
+) -> dict[str, Any]:
+    contested = [
+        {
+            "kind": contest.kind,
+            "for": contest.name[1] if isinstance(contest.name, tuple) else None,
+            "winner": contest.winner and _provider(contest.winner),
+            "others": [_provider(info) for info in contest.others],
+        }
+        for contest in found.contested([name])
+    ]
+    who = {"kernel": kernel, "gradient": gradient, "own_kernels": special}
+    return {"name": name, **who, "contested": contested}
 
-    The column with index ``right`` and those after it are aligned to the right.
-    """
+
+def format_table(rows: Sequence[Sequence[Any]]) -> str:
+    """Return rows in aligned columns; the first row has the headings."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     texts.insert(1, ["-" * width for width in widths])
-    right = len(widths) if right is None else right
     return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < right else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in texts
     )
 
@@ -130,7 +153,7 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
         return "disabled", ""
     if info.problem:
         return "failed", info.problem
-    if not any(isinstance(provided, list) and provided for provided in vars(info).values()):
+    if not any(info.provides.values()):
         return "empty", "it provides nothing: no function is a hook, or all hooks returned nothing"
     reasons = _unavailable(info, found)
     usable = len(reasons) < len(info.backends) + len(info.collectives) or not reasons
@@ -139,8 +162,9 @@ def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:
 
 def _unavailable(info: PluginInfo, found: Registry) -> dict[str, str]:
     """Return why a plugin's backends and engines cannot be used here, by their names."""
-    reasons = {name: unavailable(found.backends[name]) for name in info.backends}
-    reasons |= {name: unavailable(found.collectives[name]) for name in info.collectives}
+    parts: list[Any] = [x for x in found.backends.values() if x.provider is info]
+    parts += [x for x in found.collectives.values() if x.provider is info]
+    reasons = {part.name: unavailable(part) for part in parts}
     return {name: reason for name, reason in reasons.items() if reason}
 
 

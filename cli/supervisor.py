@@ -19,8 +19,8 @@ import time
 LAUNCHER = "GRADTAPE_LAUNCHER"
 #: The variable with the file descriptor to which the rank writes its state, one byte at a time.
 STATE = "GRADTAPE_STATE_FD"
-#: The states: in ``init``, joined with the others, ending as expected.
-JOINING, JOINED, DONE = b"i", b"j", b"d"
+#: The states: in ``init``, joined with the others, knowing why the job ends, ending as expected.
+JOINING, JOINED, INFORMED, DONE = b"i", b"j", b"e", b"d"
 #: Seconds for the other ranks to print their reports.
 GRACE = 1.0
 #: Seconds after which a rank reports that it waits for others to join.
@@ -48,12 +48,14 @@ def main() -> int:
     threading.Thread(target=look, args=(child, told, shared), daemon=True).start()
     code = child.wait()
     listening.join(0.1)  # children of the rank may keep the pipe open
-    if code < 0:
+    if INFORMED in told:
+        pass  # it has printed why; a library may end the process by a signal once others are gone
+    elif code < 0:
         say(rank, size, f"process {child.pid} was ended by signal {-code} ({named(-code)})")
     elif DONE not in told:
         how = f"ended with exit code {code}, by os._exit or in native code, before its script did"
         say(rank, size, f"process {child.pid} {how}")
-    if code < 0 or DONE not in told:
+    if INFORMED not in told and (code < 0 or DONE not in told):
         time.sleep(GRACE)
     code = 128 - code if code < 0 else code or (DONE not in told)
     if code and JOINED not in told:

@@ -1,6 +1,7 @@
-"""The engine's interface for plugins, layers, training and saving.
+"""The engine's interface for gradtape's own packages: ops, layers, training, saving, ...
 
-Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules.
+Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules. The names
+here change with the packages that use them: other distributions import ``gradtape.plugin``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .base.dtypes import (
     numpy_dtype,
     refuse_bfloat16,
 )
+from .base.generations import MADE
 from .base.handle import next_id
 from .base.holders import COUNTS, Kept, WeakIdentityDict
 from .base.limits import deriving, tell_lacking
@@ -93,6 +95,7 @@ from .batches.batched import (
     seen_rows,
 )
 from .batches.boundary import check_randomness, in_words, key_for_examples, leave
+from .contract import API
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
@@ -103,7 +106,7 @@ from .functions.halves import halved
 from .functions.program import Program, batched_graph
 from .functions.tracing import numpy_random_state
 from .graphs.constants import local_constants
-from .graphs.executors import compiled, telling
+from .graphs.executors import compiled, executor, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.lifting import lifted
@@ -190,24 +193,34 @@ from .ops.collectives import (
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
+from .ops.host_kernels import runs_on_host
+from .ops.launching import PLACE, TRAINING, Launcher, Place, place
+from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
+from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
-from .registry.host import registry
+from .registry.host import register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
+from .registry.kinds import NAMED
 from .registry.registry import Registry
+from .registry.settings import DISABLE, MODULES
+from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,
     as_tensor,
     beside,
+    beside_tensors,
     check_held,
     constant,
     floats,
     host_array,
     own_array,
+    with_each_other,
+    with_others,
 )
 from .tensors.held import Held
 from .tensors.indexing import decode_index
@@ -223,16 +236,23 @@ from .transforms.vmap import vmap
 
 __all__ = [
     "ADDED",
+    "API",
     "BINARY",
     "CASTING",
     "COMPARISONS",
     "COUNTS",
+    "DISABLE",
     "IN_TRACES",
+    "MADE",
+    "MODULES",
+    "NAMED",
     "NONDIFF",
+    "PLACE",
     "RULED",
     "RULES",
     "SCALARS",
     "STORE",
+    "TRAINING",
     "UNARY",
     "ArrayOperators",
     "Backend",
@@ -251,6 +271,7 @@ __all__ = [
     "Engine",
     "Everything",
     "F",
+    "FirstRun",
     "Formula",
     "ForwardAccumulator",
     "Function",
@@ -258,6 +279,7 @@ __all__ = [
     "Graph",
     "Held",
     "Kept",
+    "Launcher",
     "Module",
     "Node",
     "NotSaved",
@@ -266,6 +288,7 @@ __all__ = [
     "Operators",
     "Output",
     "Pending",
+    "Place",
     "PluginError",
     "PluginInfo",
     "Program",
@@ -319,6 +342,7 @@ __all__ = [
     "batched_graph",
     "begin_step",
     "beside",
+    "beside_tensors",
     "blunt",
     "broadcast_shapes",
     "by_backend",
@@ -328,6 +352,7 @@ __all__ = [
     "check_held",
     "check_randomness",
     "check_same_backend",
+    "check_specs",
     "collecting",
     "collectives_agreed",
     "communicator",
@@ -354,6 +379,7 @@ __all__ = [
     "evaluated",
     "exact_quotient",
     "exclusive",
+    "executor",
     "flatten",
     "floats",
     "folded",
@@ -404,9 +430,11 @@ __all__ = [
     "lowered",
     "map_structure",
     "mask_of",
+    "means_the_same",
     "meant_for",
     "muted",
     "muting",
+    "near_names",
     "next_id",
     "node_by_node",
     "nodes_within",
@@ -423,6 +451,7 @@ __all__ = [
     "paths",
     "penalties",
     "penalty",
+    "place",
     "plain",
     "public",
     "put_away",
@@ -433,11 +462,13 @@ __all__ = [
     "reducing",
     "refuse_bfloat16",
     "register_array_type",
+    "register_plugin",
     "registry",
     "replay",
     "row_of",
     "ruled_weights",
     "run_for_meant",
+    "runs_on_host",
     "same_shape",
     "same_size",
     "saved_classes",
@@ -462,6 +493,7 @@ __all__ = [
     "trace_branch",
     "trace_rule",
     "tracing_into",
+    "unregister_plugin",
     "unsure",
     "untracked",
     "untrained_arrays",
@@ -471,7 +503,10 @@ __all__ = [
     "warn_user",
     "watching",
     "wish",
+    "with_each_other",
+    "with_others",
     "without_examples",
 ]
 
+# `contract` first: its names are those of `gradtape.plugin`
 publish(__name__)

@@ -53,6 +53,9 @@ class Dataset(Made, Grouped, Nested):
     [1, 4, 9]
     """
 
+    #: What AutoGraph warns of, in a loop over it.
+    elements_become_constants = True
+
     def __init__(self, source: Any) -> None:
         if isinstance(source, Source):
             self._source = source

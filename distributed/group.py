@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.errors import DistributedError
-from ..core.extend import Communicator, communicator, connect_to, public, registry
-from ..plugins.mpi.launchers import TRAINING
+from ..core.extend import TRAINING, Communicator, communicator, connect_to, public, registry
 from ..plugins.ops.collectives import exchange
 from .faults import hooks
 from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervisor
@@ -283,7 +282,7 @@ def _told(found: Communicator) -> str:
     return "; ".join(
         [
             f"{found.size} ranks on {hosts}",
-            f"engine {found.engine!r}, {', '.join(engine.diagnosis())}",
+            ", ".join([f"engine {found.engine!r}", *engine.diagnosis()]),
             f"gradtape {public('__version__')}, NumPy {np.__version__}, "
             f"Python {platform.python_version()}",
             f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'not limited')}",

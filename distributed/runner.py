@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ..plugins.mpi.launchers import place
+from ..core.extend import place
 from .faults import hooks
 from .faults.lifeline import DONE, hostname, tell_supervisor
 from .group import joined

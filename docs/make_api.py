@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import gradtape as gt
-from gradtape.core.extend import Op
 from gradtape.hints import Lacking
+from gradtape.plugin import Op
 from gradtape.public import HOMES
 
 sys.path.append(str(Path(__file__).resolve().parent))

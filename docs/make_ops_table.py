@@ -27,7 +27,7 @@ from table import (  # noqa: E402
 )
 
 import gradtape as gt  # noqa: E402
-from gradtape.core.extend import Op  # noqa: E402
+from gradtape.plugin import Op  # noqa: E402
 from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops
@@ -72,7 +72,9 @@ def own_ops() -> dict[str, Any]:
     """Return the ops that ship with gradtape, by name."""
     registry = gt.registry()
     return {
-        name: op for name, op in sorted(registry.ops.items()) if registry.owner("op", name).ours
+        name: op
+        for name, op in sorted(registry.ops.items())
+        if registry.owner("op", name).distribution == "gradtape"
     }
 
 
@@ -80,7 +82,7 @@ def kernels(name: str) -> str:
     """Return the plugins that compute an op."""
     registry = gt.registry()
     others = sorted(backend for op, backend in registry.kernels if op == name)
-    own = [b for b in others if registry.owner("kernel", (name, b)).ours]
+    own = [b for b in others if registry.owner("kernel", (name, b)).distribution == "gradtape"]
     return ", ".join([registry.owner("op", name).name, *own])
 
 

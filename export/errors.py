@@ -7,11 +7,19 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable, GradtapeError
 
-__all__ = ["ExportError", "needed"]
+__all__ = ["ExportError", "for_the_host", "needed"]
 
 
 class ExportError(GradtapeError, NotImplementedError):
     """A function needs something that the other runtime lacks; the message names the op."""
+
+
+def for_the_host(op: str, target: str) -> ExportError:
+    """Return the error for an op whose kernel computes on host memory."""
+    return ExportError(
+        f"op {op!r}: its kernel runs on the host, a function of NumPy arrays that {target} cannot "
+        "hold; compute it outside the exported function"
+    )
 
 
 def needed(module: str, extra: str, name: str) -> Any:

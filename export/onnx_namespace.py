@@ -25,6 +25,7 @@ class Namespace(Shapes, Functions):
     """The array namespace of :class:`Array`: ndonnx's functions with NumPy's promotion."""
 
     pi, e, inf, nan, newaxis = np.pi, np.e, np.inf, np.nan, None
+    promotes = True
     finfo, iinfo, isdtype = staticmethod(np.finfo), staticmethod(np.iinfo), staticmethod(np.isdtype)
 
     def __init__(self) -> None:

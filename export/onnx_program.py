@@ -18,7 +18,7 @@ from ..core.extend import (
     shape_in_run,
     to_numpy,
 )
-from .errors import ExportError
+from .errors import ExportError, for_the_host
 from .onnx_arrays import Array
 from .onnx_control import CONTROL
 from .onnx_lowerings import LOWERINGS
@@ -81,7 +81,7 @@ def _outputs(xp: Namespace, graph: Graph, inputs: Sequence[Array]) -> list[Array
 def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
     op = node.op
     assert isinstance(op, Op)
-    if op.name.startswith("random_"):
+    if op.random:
         raise ExportError(
             f"op {op.name!r}: other runtimes draw different random numbers; draw them outside and "
             "pass them as an argument"
@@ -89,6 +89,8 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
     lowering = LOWERINGS.get(op.name)
     if op.name in CONTROL:
         lowering = partial(_controlled, op.name)
+    if op.host and lowering is None:
+        raise for_the_host(op.name, "ONNX")
     try:
         arrays, params = node.settled(given)
         found = NotImplemented if lowering is None else lowering(xp, *arrays, **params)

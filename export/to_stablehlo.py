@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..core.extend import Op, Symbol, Variable, registry, to_numpy
-from .errors import ExportError, needed
+from ..core.extend import Op, Symbol, Variable, nodes_within, registry, runs_on_host, to_numpy
+from .errors import ExportError, for_the_host, needed
 from .tracing import Traced, traced
 
 __all__ = ["stablehlo", "variables"]
@@ -71,6 +71,11 @@ def stablehlo(
 
     found = traced(fn, args, kwargs)
     owner = registry().backend("jax")
+    for node in nodes_within(found.program):
+        op: Any = node.op
+        replaced = (getattr(op, "name", ""), owner.name) in registry().kernels
+        if isinstance(op, Op) and not replaced and runs_on_host(op.original, owner):
+            raise for_the_host(op.name, "StableHLO")
     scope: Any = owner.scope
     with scope():
         step = _step(found, owner)

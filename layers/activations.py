@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import Module, Op, ops
+from ..core.errors import UnknownName
+from ..core.extend import Module, Op, near_names, ops, registry
+from .named import find, reference
 
 __all__ = ["NAMES", "OTHER_NAMES", "get", "serialize"]
 
@@ -41,14 +43,20 @@ NAMES = (
 OTHER_NAMES = {"exponential": "exp", "hard_swish": "hard_silu", "swish": "silu"}
 
 
+def named() -> dict[str, Op]:
+    """Return gradtape's activations by name, as their plugin provides them."""
+    known = {name: ops[name] for name in NAMES}
+    return known | {other: known[name] for other, name in OTHER_NAMES.items()}
+
+
 def get(activation: Any) -> Callable[[Any], Any] | None:
     """Return the function for an activation's name, ``None`` for the identity.
 
     Parameters
     ----------
     activation
-        One of :data:`NAMES` or :data:`OTHER_NAMES`; ``None`` or ``"linear"``; or a callable of one
-        tensor.
+        A name that a plugin provides: one of :data:`NAMES` or :data:`OTHER_NAMES`, or a third
+        party's, such as ``"acme::act"``; ``None`` or ``"linear"``; or a callable of one tensor.
 
     Raises
     ------
@@ -57,16 +65,21 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     TypeError
         If it is neither a name nor callable, or a class.
     """
-    if activation is None or activation == "linear":
+    if activation is None or (isinstance(activation, str) and activation == "linear"):
         return None
+    if isinstance(activation, dict):
+        found: Callable[[Any], Any] = find("activation", activation)
+        return found
     if isinstance(activation, str):
-        activation = OTHER_NAMES.get(activation, activation)
-        if activation not in NAMES:
-            raise ValueError(
-                f"unknown activation {activation!r}; known: linear, {', '.join(NAMES)}, or pass "
-                "any function of one tensor"
+        made = registry().find_named("activation", activation)
+        if made is None:
+            known = ["linear", *registry().names_of("activation")]
+            raise UnknownName(
+                f"unknown activation {activation!r}{near_names(activation, known)}; known: "
+                f"{', '.join(known)}, or pass any function of one tensor"
+                f"{registry().lacking(activation)}"
             )
-        return ops[activation]
+        return made() if isinstance(made, type) else made
     if isinstance(activation, type):
         name = activation.__name__
         raise TypeError(f"an activation is the class {name}; pass an object: {name}()")
@@ -78,10 +91,10 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
 def serialize(activation: Any) -> Any:
     """Return an activation for a layer's configuration: its name, or the callable itself.
 
-    A module gives ``None``: it is an attribute of the layer, and saved there.
+    An object of a class that a plugin names gives the name and the configuration. A module gives
+    ``None``: it is an attribute of the layer, and saved there.
     """
-    if isinstance(activation, Module):
+    if activation is None or isinstance(activation, Module):
         return None
-    if isinstance(activation, Op) and activation.name in NAMES:
-        return activation.name
-    return activation
+    name = registry().name_of("activation", activation)
+    return name or reference("activation", activation) or activation

@@ -407,7 +407,7 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     def rules_given(self) -> Any:
         """Return the regularizers and constraints of the projections, for the configuration."""
         found = super().rules_given()
-        activity = serialized(self._activity)
+        activity = serialized("regularizer", self._activity)
         return found if activity is None else {**found, "activity_regularizer": activity}
 
     @property

@@ -130,7 +130,8 @@ class MinMaxNorm(Constraint):
         return _times(w, wanted / (norm + _EPSILON))
 
 
-_CLASSES: dict[str, Any] = {
+#: The names of gradtape's constraints.
+NAMES: dict[str, Any] = {
     "max_norm": MaxNorm,
     "min_max_norm": MinMaxNorm,
     "non_neg": NonNeg,
@@ -154,7 +155,7 @@ def get(constraint: Any) -> Any:
     TypeError
         If ``constraint`` is none of these.
     """
-    return find("constraint", constraint, _CLASSES)
+    return find("constraint", constraint)
 
 
 def _norm(w: Any, axis: Any) -> Tensor:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import complete_docstring, snake_case
+from ..core.extend import complete_docstring, registry, snake_case
 
 # by its public name: layers do not know which plugin provides it
 from ..random import uniform as random_uniform
-from .named import Named
+from .named import Named, find, reference
 
 __all__ = [
     "Constant",
@@ -310,14 +310,15 @@ class Identity(Initializer):
         return self.gain * np.eye(*shape, dtype=dtype)
 
 
-_CLASSES: dict[str, type[Initializer]] = {
+#: The names of gradtape's initializers; files have the first name of each.
+NAMES: dict[str, type[Initializer]] = {
     snake_case(name): globals()[name]
     for name in __all__
     if name[0].isupper() and name != "Initializer"
 }
 
 #: Keras's other names for some of them.
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "normal": "random_normal",
     "one": "ones",
     "uniform": "random_uniform",
@@ -335,39 +336,36 @@ def get(initializer: Any) -> Callable[..., Any]:
     TypeError
         If it is none of these.
     """
-    if isinstance(initializer, dict):
-        name, config = initializer["name"], initializer["config"]
-        if config is None:
-            return _Lost(name)
-    elif isinstance(initializer, str):
-        name, config = initializer, {}
-    elif isinstance(initializer, type) and issubclass(initializer, Initializer):
+    if isinstance(initializer, dict) and initializer["config"] is None:
+        return _Lost(initializer["name"])
+    if isinstance(initializer, (str, dict)):
+        found: Callable[..., Any] = find("initializer", initializer)
+        return found
+    if isinstance(initializer, type) and issubclass(initializer, Initializer):
         return initializer()
-    elif callable(initializer):
+    if callable(initializer):
         return initializer
-    else:
-        raise TypeError(
-            f"an initializer is a name or a function of shape and dtype, got {initializer!r}"
-        )
-    name = _OTHER_NAMES.get(name, name)
-    if name not in _CLASSES:
-        raise ValueError(f"unknown initializer {name!r}; known: {', '.join(sorted(_CLASSES))}")
-    return _CLASSES[name](**config)
+    raise TypeError(
+        f"an initializer is a name or a function of shape and dtype, got {initializer!r}"
+    )
 
 
 def serialize(initializer: Any) -> Any:
     """Return an initializer as a JSON value that :func:`get` takes.
 
-    For a function, only the name is saved: the weights that it initialised are saved anyway.
+    For a function without a name in a plugin, only the function's name is saved: the weights that
+    it initialised are saved anyway.
     """
     if isinstance(initializer, (str, dict)):
         return initializer
-    if type(initializer) in _CLASSES.values():
-        return {
-            "name": snake_case(type(initializer).__name__),
-            "config": initializer.get_config(),
-        }
-    return {"name": str(getattr(initializer, "__name__", initializer)), "config": None}
+    lost = {"name": str(getattr(initializer, "__name__", initializer)), "config": None}
+    return reference("initializer", initializer) or lost
+
+
+def is_one(value: Any) -> bool:
+    """Return whether an object's class is known as one of initializers."""
+    named = registry().name_of("initializer", type(value)) is not None
+    return isinstance(value, Initializer) or named
 
 
 class _Lost:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from ..core.extend import snake_case
+from ..core.errors import UnknownName
+from ..core.extend import near_names, registry, snake_case
 
-__all__ = ["Named", "find", "serialized"]
-
-_PACKAGE = __name__.partition(".")[0] + "."
+__all__ = ["Named", "create", "find", "is_reference", "reference", "serialized"]
 
 
 class Named:
@@ -24,44 +22,94 @@ class Named:
         return f"{type(self).__name__}({arguments})"
 
 
-def find(kind: str, given: Any, classes: Mapping[str, Any]) -> Any:
+def find(kind: str, given: Any) -> Any:
     """Return the object for a name, a class or a configuration; a function or None as it is.
 
     Parameters
     ----------
     kind
-        The kind of object, for messages.
+        The kind of object, as the hook ``gradtape_names`` has it.
     given
         The argument of the layer.
-    classes
-        The classes by their names in snake case.
 
     Raises
     ------
-    ValueError
-        If the name is unknown.
+    UnknownName
+        If no plugin provides the name.
     TypeError
         If ``given`` is none of these.
     """
     if isinstance(given, dict):
-        name, config = given["name"], given["config"]
-    elif isinstance(given, str):
-        name, config = given if given in classes else snake_case(given), {}
-    elif isinstance(given, type) and given in classes.values():
+        return create(kind, given["name"], given["config"])
+    if isinstance(given, str):
+        return create(kind, given)
+    if isinstance(given, type) and registry().name_of(kind, given) is not None:
         return given()
-    elif given is None or callable(given):
+    if given is None or callable(given):
         return given
-    else:
-        raise TypeError(f"a {kind} is a name, an object or a function of a tensor, got {given!r}")
-    if name not in classes:
-        known = ", ".join(sorted(classes))
-        raise ValueError(f"unknown {kind} {name!r}; known: {known}")
-    return classes[name](**config)
+    raise TypeError(f"a {kind} is a name, an object or a function of a tensor, got {given!r}")
 
 
-def serialized(given: Any) -> Any:
-    """Return a regularizer or constraint for a layer's configuration; the user's own as it is."""
-    own = isinstance(given, Named) and type(given).__module__.startswith(_PACKAGE)
-    if not own:
-        return given
-    return {"name": snake_case(type(given).__name__), "config": given.get_config()}
+def create(kind: str, name: str, config: dict[str, Any] | None = None, also: str = "") -> Any:
+    """Return what a plugin provides under a name; of a class, an object.
+
+    Parameters
+    ----------
+    kind
+        As for :func:`find`.
+    name
+        The name; for one of gradtape's, also its class's name.
+    config
+        The constructor's arguments; none by default.
+    also
+        What else the argument may be, for messages.
+
+    Raises
+    ------
+    UnknownName
+        If no plugin provides the name; the message lists those that are known.
+    """
+    known = registry()
+    found = known.find_named(kind, name)
+    if found is None and name.isidentifier():
+        found = known.find_named(kind, snake_case(name))
+    if found is None:
+        names = known.names_of(kind)
+        raise UnknownName(
+            f"unknown {kind} {name!r}{near_names(name, names)}; known: "
+            f"{', '.join(sorted(names))}{also}{known.lacking(name)}"
+        )
+    return found(**(config or {})) if isinstance(found, type) else found
+
+
+def reference(kind: str, given: Any) -> dict[str, Any] | None:
+    """Return the name and configuration of an object that a plugin names; None for others.
+
+    Raises
+    ------
+    TypeError
+        If its class has no method ``get_config``.
+    """
+    known = registry()
+    name = known.name_of(kind, type(given))
+    if name is None:
+        name = known.name_of(kind, given)
+        return None if name is None else {"name": name, "config": {}}
+    if not hasattr(given, "get_config"):
+        raise TypeError(
+            f"the {kind} {name!r} ({type(given).__name__}) has no get_config(), so no file can "
+            "hold it: define one that returns the constructor's arguments"
+        )
+    return {"name": name, "config": given.get_config()}
+
+
+def is_reference(kind: str, given: Any) -> bool:
+    """Return whether a value names an object: a known name, or a name and a configuration."""
+    if isinstance(given, dict):
+        return given.keys() == {"name", "config"}
+    return isinstance(given, str) and registry().find_named(kind, given) is not None
+
+
+def serialized(kind: str, given: Any) -> Any:
+    """Return a regularizer or constraint for a layer's configuration; an unnamed one as it is."""
+    return given if given is None else reference(kind, given) or given

@@ -137,7 +137,8 @@ class OrthogonalRegularizer(Regularizer):
         return self.factor * 0.5 * others / max(count * (count - 1) / 2, 1)
 
 
-_CLASSES: dict[str, Any] = {
+#: The names of gradtape's regularizers.
+NAMES: dict[str, Any] = {
     "l1": L1,
     "l2": L2,
     "l1_l2": L1L2,
@@ -162,7 +163,7 @@ def get(regularizer: Any) -> Any:
     TypeError
         If ``regularizer`` is none of these.
     """
-    return find("regularizer", regularizer, _CLASSES)
+    return find("regularizer", regularizer)
 
 
 def _factor(regularizer: Any, name: str, value: Any) -> float:

@@ -2,16 +2,24 @@
 
 from ..public import publish
 from .backends import BackendReport, check_backend
+from .conformance.engines import check_engine
+from .conformance.executors import check_executor
+from .conformance.formats import check_format
 from .gradients import check_gradients
 from .ops import PASSED, check_op
+from .report import Report
 from .samples import CHECKS, Sample
 
 __all__ = [
     "CHECKS",
     "PASSED",
     "BackendReport",
+    "Report",
     "Sample",
     "check_backend",
+    "check_engine",
+    "check_executor",
+    "check_format",
     "check_gradients",
     "check_op",
 ]

@@ -310,7 +310,7 @@ class FirstLook(Recorder):
                 )
         self._labels.add(y.id)
         self._predictions.add(predicted.id)
-        if kind is not None or losses.function_named(getattr(loss, "__name__", None)) is loss:
+        if kind is not None or losses.is_named(loss):
             self._check_shapes(y.array.shape, predicted.array.shape, kind)
         if kind is None or predicted.dtype.kind != "f" or not predicted.size:
             return

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import Module
-from .callbacks import BackupAndRestore, Callback
+from .callbacks import BackupAndRestore, Callback, given
 from .checks import warn_of_sorted
 from .data import (
     BATCH_SIZE,
@@ -141,7 +141,9 @@ def fit(
     callbacks
         Functions ``f(epoch, logs)``, called after each epoch; one that returns ``True`` ends the
         run. Or objects with any of the methods of :class:`~gradtape.training.Callback`. Values that
-        they add to ``logs`` at the end of an epoch are in the history. Setting
+        they add to ``logs`` at the end of an epoch are in the history. A text names a callback that
+        a plugin provides (``"acme.Stop"``), with default settings; ``{"name": ..., "config": ...}``
+        has its arguments. Setting
         ``model.stop_training = True`` also ends the run.
     initial_epoch
         The number of the first epoch. ``epochs=3`` and then ``epochs=6, initial_epoch=3`` with the
@@ -229,9 +231,10 @@ def fit(
             raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
-    if callable(callbacks) or (callbacks is not None and not isinstance(callbacks, Iterable)):
+    alone = callable(callbacks) or isinstance(callbacks, (str, dict))
+    if alone or (callbacks is not None and not isinstance(callbacks, Iterable)):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
-    callbacks = list(callbacks or ())
+    callbacks = [given(callback) for callback in callbacks or ()]
     backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
     if backup is not None:
         if checkpoint is not None:

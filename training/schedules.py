@@ -20,6 +20,11 @@ __all__ = [
 ]
 
 
+def named() -> dict[str, Any]:
+    """Return gradtape's schedules by name, as their plugin provides them."""
+    return {x: globals()[x] for x in __all__ if x != "LearningRateSchedule"}
+
+
 class LearningRateSchedule(Module):
     """Base class of schedules: ``call(step)`` returns the learning rate.
 

@@ -15,6 +15,8 @@ from ..core.extend import (
     same_size,
     shapes_differ,
     sizes_differ,
+    with_each_other,
+    with_others,
 )
 from .names import name_of
 
@@ -48,7 +50,7 @@ def alike(name: str, y_true: Any, y_pred: Any, columns: bool = True) -> tuple[Te
     Integer and boolean labels take the dtype of the predictions; such predictions become float64.
     float16 becomes float32, in which losses are summed.
     """
-    y_true, y_pred = (in_precision(as_tensor(y), "float32") for y in (y_true, y_pred))
+    y_true, y_pred = (in_precision(y, "float32") for y in with_each_other((y_true, y_pred)))
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float64")
     if y_true.dtype.kind in "biu":
@@ -86,7 +88,7 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     A vector becomes a column if the other one is a column, so that there is a value for each
     example. With higher ranks, the axis is dropped. Keras does the same.
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     a, b = y_true.shape, y_pred.shape
     if a is None or b is None:
         return y_true, y_pred
@@ -99,7 +101,7 @@ def of_one_rank(y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
 
 def spread(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Tensor, Tensor]:
     """Return labels and predictions of one rank and floating dtype, broadcast to one shape."""
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     if y_pred.dtype.kind in "biu":
         y_pred = y_pred.astype("float32")
     if y_true.dtype != y_pred.dtype:
@@ -164,7 +166,8 @@ def classes_of(name: str, y_true: Any, y_pred: Any) -> tuple[Tensor, Tensor]:
     Labels may be integers in any dtype, and may have an additional last axis of size 1. Predictions
     in float16 become float32.
     """
-    y_true, y_pred = as_tensor(y_true), in_precision(as_tensor(y_pred), "float32")
+    y_true, y_pred = with_each_other((y_true, y_pred))
+    y_pred = in_precision(y_pred, "float32")
     expected = y_pred.shape and y_pred.shape[:-1]
     y_true = column_dropped(y_true, expected)
     if expected is not None and y_true.shape is not None:
@@ -208,7 +211,7 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     ValueError
         If there are more or fewer weights than examples.
     """
-    weight = as_tensor(weight).astype(values.dtype)
+    weight = with_others(weight, (values,)).astype(values.dtype)
     given = weight.shape
     if weight.ndim == values.ndim + 1 and same_size(given[-1], 1):
         weight = ops["squeeze"](weight, axis=-1)

@@ -20,15 +20,14 @@ import numpy as np
 import xxhash
 
 from ...core.extend import Function, Module, Operators, numpy_random_state
-from ..calls import is_installed, is_users
+from ..calls import is_installed, is_kept, is_users
 from .holders import Entries, State
 
 __all__ = ["RANDOM", "holders_of", "reached"]
 
 RANDOM = (np.random.Generator, np.random.RandomState, random.Random)
 
-_PACKAGE = __name__.partition(".")[0]
-_PRIVATE = f"_{_PACKAGE}"
+_PRIVATE = f"_{__name__.partition('.')[0]}"
 #: The largest array, in bytes, of which a copy is kept, and the largest of which the checksum
 #: includes all elements.
 _COPIED, _HASHED = 1 << 20, 1 << 28
@@ -202,8 +201,7 @@ class _Walk:
 
     def instance(self, x: Any, name: str) -> None:
         kind = type(x)
-        module = str(kind.__module__)
-        if module.partition(".")[0] == _PACKAGE:
+        if is_kept(str(kind.__module__)):
             if isinstance(x, Module):  # modules of the user's may be inside
                 for value in _modules_in(list(vars(x).values())):
                     self.add(value, name)

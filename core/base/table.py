@@ -64,6 +64,9 @@ class OpTable(dict[str, Any]):
         op = self[name] = registry().op(name)
         return op
 
+    def __repr__(self) -> str:
+        return "<ops on tensors, by name>"
+
 
 class ArrayFunctions:
     """Ops as attributes, applied to arrays: ``F.exp(x)``, ``F["package::op"]``."""
@@ -77,6 +80,9 @@ class ArrayFunctions:
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
         return ops[name].raw
+
+    def __repr__(self) -> str:
+        return "<ops on arrays, by name>"
 
 
 ops = OpTable()

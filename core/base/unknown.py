@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from .table import PACKAGE
 
 __all__ = [
     "Place",
+    "count_as_library",
     "is_users_call",
     "line_of",
     "not_known",
@@ -24,6 +26,8 @@ __all__ = [
 
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
+# The packages of installed plugins: user code calls them, or is in one of them.
+_PLUGINS: set[str] = set()
 
 
 class Place(NamedTuple):
@@ -35,7 +39,19 @@ class Place(NamedTuple):
 
 
 def user_line() -> str:
-    """Return FILE:LINE of the innermost frame outside gradtape and NumPy."""
+    """Return FILE:LINE of the innermost frame outside gradtape and NumPy, for messages.
+
+    Returns
+    -------
+    str
+        The place; ``"?"`` if there is none.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import user_line
+    >>> user_line().rpartition(":")[2].isdigit()
+    True
+    """
     frame = users_frame()
     return "?" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -57,8 +73,39 @@ def line_of(error: BaseException) -> str:
     return place
 
 
+def count_as_library(packages: Iterable[str]) -> None:
+    """Count packages as code that users call: warnings point at the line that calls it."""
+    _PLUGINS.clear()
+    _PLUGINS.update(packages)
+
+
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
-    """Warn at a place, by default the user's running line: once, by Python's default filters."""
+    """Warn at a place, by default the user's running line: once, by Python's default filters.
+
+    Parameters
+    ----------
+    text
+        The message.
+    category
+        The class of the warning.
+    place
+        Another place than the running line; plugins leave it out.
+
+    Raises
+    ------
+    Warning
+        The warning itself, if a filter turns it into an error.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from gradtape.plugin import warn_user
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always")
+    ...     warn_user("acme: the cache is full", RuntimeWarning)
+    >>> str(found[0].message)
+    'acme: the cache is full'
+    """
     frame = users_frame()
     if place is None and frame is not None:
         place = Place(frame.f_code.co_filename, frame.f_lineno, frame.f_globals)
@@ -72,16 +119,24 @@ def warn_user(text: str, category: type[Warning], place: Place | None = None) ->
 
 
 def users_frame() -> FrameType | None:
-    """Return the innermost frame outside gradtape and NumPy."""
+    """Return the innermost frame outside gradtape and NumPy, and outside plugins if there is one.
+
+    A plugin's package may also be the whole program: its innermost frame is then the user's.
+    """
     frame: FrameType | None = sys._getframe(1)
+    of_plugin: FrameType | None = None
     while frame is not None:
         scope = frame.f_globals
         if id(scope) not in _scopes:
-            if package_of(frame) not in _NOT_USERS:
-                break
-            _scopes[id(scope)] = scope
+            package = package_of(frame)
+            if package not in _NOT_USERS:
+                if package not in _PLUGINS:
+                    return frame
+                of_plugin = of_plugin or frame
+            else:
+                _scopes[id(scope)] = scope
         frame = frame.f_back
-    return frame
+    return of_plugin
 
 
 #: The global names of modules that are not user code, by their addresses.

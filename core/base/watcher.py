@@ -72,14 +72,40 @@ watcher: ContextVar[Watcher | None] = ContextVar("gradtape_watcher", default=Non
 
 
 def begin_step(step: tuple[str, Any, int]) -> None:
-    """Report the start of a compiled graph's step: the arguments of :meth:`Watcher.begin`."""
+    """Report the start of a step of a compiled graph to ``gt.profile()``.
+
+    Parameters
+    ----------
+    step
+        The name of the step, an array of the backend whose clock measures it (``None`` for the
+        host's), and the number of bytes that it allocates.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import begin_step, end_step
+    >>> with gt.profile() as found:
+    ...     begin_step(("acme step", None, 0))
+    ...     end_step()
+    >>> "acme step" in str(found)
+    True
+    """
     watching = watcher.get()
     if watching is not None:
         watching.begin(*step)
 
 
 def end_step() -> None:
-    """Report that the step that began last has ended."""
+    """Report that the step that began last has ended.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import begin_step, end_step
+    >>> with gt.profile() as found:
+    ...     begin_step(("acme step", None, 0))
+    ...     end_step()
+    >>> "acme step" in str(found)
+    True
+    """
     watching = watcher.get()
     if watching is not None:
         watching.end()

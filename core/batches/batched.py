@@ -154,7 +154,26 @@ class Shared:
 
 
 def as_batched(x: Any, beside: Any) -> Any:
-    """Return ``x``, the same for all examples, with a first axis as long as that of ``beside``."""
+    """Return an array that all examples share, repeated along a new first axis.
+
+    Parameters
+    ----------
+    x
+        The array, without the hidden axis.
+    beside
+        An array with the hidden axis, whose first axis has the wanted length.
+
+    Returns
+    -------
+    array
+        Of shape ``(beside.shape[0], *x.shape)``.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import as_batched
+    >>> as_batched(np.ones(3), np.zeros((5, 2))).shape
+    (5, 3)
+    """
     return F.spread_like(x, beside)
 
 
@@ -166,7 +185,31 @@ def row_of(x: Any) -> Any:
 
 
 def rank_of(x: Any, op: Op) -> int:
-    """Return the number of axes, for a batching rule that must know it."""
+    """Return the number of axes of an array, for a batching rule that must know it.
+
+    Parameters
+    ----------
+    x
+        An array of any type; a batching rule receives the inner arrays.
+    op
+        The op, for the message.
+
+    Returns
+    -------
+    int
+        The number of axes, the hidden one included.
+
+    Raises
+    ------
+    TraceError
+        If the rank is unknown in a trace.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import rank_of
+    >>> rank_of(np.ones((2, 3)), gt.exp)
+    2
+    """
     if x.shape is None:
         raise TraceError(
             f"{op.name}: vmap needs to know the number of axes; give the TensorSpec of "

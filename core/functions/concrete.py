@@ -12,10 +12,11 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
+from ..base.generations import MADE
 from ..base.holders import REPLACED
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
-from ..base.table import late
+from ..base.table import late, registry
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError
 from ..graphs.capture import Closure
@@ -123,6 +124,8 @@ class ConcreteFunction(_Kept):
     trained: tuple[tuple[Any, str, Any], ...] = ()
     #: How many replacements of variables the trace, or a later look at its variables, has seen.
     seen_replaced = 0
+    #: How often ops and rules had changed when it was traced, and plugins when last compared.
+    meanings = seen_plugins = 0
 
     def __init__(self, name: str, graph: Graph, arguments: Any, results: Any) -> None:
         self.name = name
@@ -130,6 +133,8 @@ class ConcreteFunction(_Kept):
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
+        registry().compare()
+        self.meanings, self.seen_plugins = MADE.meanings, MADE.count
         self._retyped: dict[tuple[str, ...], ConcreteFunction] = {}
         self._named = [
             (i, f"argument {symbol.name or i!r}", spec.names)
@@ -300,12 +305,24 @@ class ConcreteFunction(_Kept):
 
     @property
     def outdated(self) -> bool:
-        """Whether something was frozen or thawed since, or one of its variables replaced."""
+        """Whether its variables or the plugins changed, or something was frozen or thawed."""
         if self.seen_replaced != REPLACED.count:
+            if self.of_other_plugins:
+                return True
             if REPLACED.since(self.seen_replaced, self.graph.variables):
                 return True
             self.seen_replaced = REPLACED.count
         return any(getattr(x, name) is not answer for x, name, answer in self.trained)
+
+    @property
+    def of_other_plugins(self) -> bool:
+        """Whether an op, a kernel or a gradient rule has changed since it was traced."""
+        if self.seen_plugins != MADE.count:
+            registry().compare()
+            if self.meanings != MADE.meanings:
+                return True
+            self.seen_plugins = MADE.count
+        return False
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
         """Run on the flat list of input tensors.

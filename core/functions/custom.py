@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.generations import MADE
 from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
@@ -304,10 +305,10 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> cube = Op("example::cube", lambda xp, x: x**3)
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
-    >>> gt.register_plugin(plugin, "example")
+    >>> registered = gt.register_plugin(plugin, "example")
     >>> @gt.register_gradient("example::cube")
     ... def slope(g, x):
     ...     return 3.0 * g * x * x
@@ -326,6 +327,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
         op.replace_rules(fn)
         check_rules(op)
         op.rules_provider = getattr(fn, "__module__", "?")
+        MADE.meaning_changed()
         return fn
 
     return register

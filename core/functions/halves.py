@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..base.context import active_batches, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
+from ..base.generations import MADE
 from ..base.sizes import unsure
 from ..base.spec import TensorSpec
 from ..errors import TraceError
@@ -19,9 +20,6 @@ from ..tape.tape import GradientTape
 from ..tensors.tensor import Tensor
 
 __all__ = ["Halves", "halved"]
-
-#: Views of a kept value are not kept in addition to it.
-_VIEWS = frozenset("expand_dims moveaxis reshape split squeeze swapaxes transpose".split())
 
 
 class Halves(NamedTuple):
@@ -56,9 +54,11 @@ def halved(graph: Graph, arrays: Sequence[Any]) -> Halves | None:
     if graph.updates or strictness.get() or active_batches.get():
         return None
     key = tuple([(x.shape, x.dtype) for x in arrays])
-    if key not in graph.halves:
-        graph.halves[key] = _halved(graph, [TensorSpec(*spec) for spec in key])
-    found: Halves | None = graph.halves[key]
+    if key in graph.halves:
+        found: Halves | None = graph.halves[key]
+    else:
+        specs = [TensorSpec(*spec) for spec in key]
+        found = MADE.keep(graph, graph.halves, key, lambda: _halved(graph, specs))
     return found
 
 
@@ -92,7 +92,8 @@ def _halved(graph: Graph, specs: Sequence[TensorSpec]) -> Halves | None:
     used = [x for node in back.nodes for x in node.inputs if type(x) is Symbol]
     kept = dict.fromkeys(x for x in [*used, *back.outputs] if x in known)
     for node in reversed(forward.nodes):
-        views = getattr(node.op, "name", None) in _VIEWS and all(x in kept for x in node.inputs)
+        # a view of a kept value is not kept in addition to it
+        views = getattr(node.op, "view", None) and all(x in kept for x in node.inputs)
         if views and any(y in kept for y in node.outputs):
             back.nodes.insert(0, node)
             for y in node.outputs:

@@ -14,7 +14,33 @@ __all__ = ["local_constants"]
 
 
 def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
-    """Return a graph's constants on the backend and device of its inputs or variables."""
+    """Return a graph's constants on the backend and device of its inputs or variables.
+
+    Parameters
+    ----------
+    graph
+        The program.
+    arrays
+        The arrays of its inputs.
+
+    Returns
+    -------
+    dict
+        Symbols of constants, with their arrays.
+
+    Raises
+    ------
+    TypeError
+        If no backend owns one of the arrays.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import local_constants
+    >>> shift = gt.function(lambda x: x + np.array([1.0, 2.0], "float32"))
+    >>> graph = shift.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> [array.tolist() for array in local_constants(graph, [np.zeros(2)]).values()]
+    [[1.0, 2.0]]
+    """
     constants = graph.constants
     if not constants:
         return constants

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.context import muting
 from ..base.dtypes import numpy_dtype
+from ..base.generations import MADE
 from ..base.spec import describe
 from ..base.table import registry
 from ..base.unknown import warn_user
@@ -17,6 +18,7 @@ from ..base.watcher import watcher
 from ..errors import PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
 from ..tensors.notebooks import Text
+from ..tensors.op import Op
 from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
@@ -94,22 +96,33 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
     name = selected.get() if name is None else name
     run = graph.runs.get(name)
     if run is None:
-        own = name.removesuffix(_TELLING)
-        if own == name:
-            graph.made[name] = _made(graph, name)
-        run = _guarded(graph, own, own != name)
-        graph.runs[name] = run = _alone(graph, run) if graph.updates else run
+        run = MADE.keep(graph, graph.runs, name, lambda: _run(graph, name))
     return run
+
+
+def _run(graph: Graph, name: str) -> Run:
+    """Return the function that runs a graph by an executor, which reports its steps if asked."""
+    own = name.removesuffix(_TELLING)
+    run = _guarded(graph, own, own != name)
+    return _alone(graph, run) if graph.updates else run
+
+
+def _by_executor(graph: Graph, name: str) -> Any:
+    """Return what an executor made for a graph, once."""
+    made = graph.made.get(name)
+    if made is None:
+        made = MADE.keep(graph, graph.made, name, lambda: _made(graph, name))
+    return made
 
 
 def _telling(graph: Graph, name: str) -> Run:
     """Return a function that runs a graph, and reports its steps if the executor can."""
-    compiled(graph, name)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
-        watching, made = watcher.get(), graph.made[name]
+        watching, made = watcher.get(), _by_executor(graph, name)
         if watching is None:  # it ended after this context was copied
-            return made(arrays)
+            found: list[Any] = made(arrays)
+            return found
         return watching.graph(graph.name, name, getattr(made, "watched", made), arrays)
 
     return run
@@ -118,10 +131,20 @@ def _telling(graph: Graph, name: str) -> Run:
 def explained(graph: Graph, name: str | None = None) -> str:
     """Describe how an executor runs a graph."""
     name = (selected.get() if name is None else name).removesuffix(_TELLING)
-    compiled(graph, name)
-    explain = getattr(graph.made[name], "explain", None)
+    explain = getattr(_by_executor(graph, name), "explain", None)
     told = "it does not say how it runs graphs" if explain is None else str(explain())
-    return Text(f"{graph.name}, by the executor {name!r}:\n{told}")
+    contests = registry().contested({node.op.name for node in _nodes(graph)})
+    lines = [f"{graph.name}, by the executor {name!r}:", told, *map(str, contests)]
+    return Text("\n".join(lines))
+
+
+def _nodes(graph: Graph) -> Iterator[Any]:
+    """Yield the nodes of a graph and of those in it whose op has a name."""
+    for node in graph.nodes:
+        if isinstance(node.op, Op):
+            yield node
+        for inner in node.graphs:
+            yield from _nodes(inner)
 
 
 def _alone(graph: Graph, run: Run) -> Run:
@@ -170,10 +193,7 @@ def _raising(error: Exception) -> Run:
 
 
 def _checking(graph: Graph, name: str, execute: Run) -> Run:
-    """Check the first results of an executor that another package provides."""
-    owner = registry().owner("executor", name)
-    if owner is None or owner.ours:
-        return execute
+    """Check the first results of an executor."""
     checked = False
 
     def run(arrays: Sequence[Any]) -> list[Any]:
@@ -222,7 +242,7 @@ def _is_as_traced(symbol: Symbol, x: Any) -> bool:
 
 def _guarded(graph: Graph, name: str, telling: bool) -> Run:
     """Run a graph by what an executor made; by the plain executor if it cannot be compiled."""
-    made = _telling(graph, name) if telling else graph.made[name]
+    made = _telling(graph, name) if telling else _by_executor(graph, name)
     execute = _checking(graph, name, made)
 
     def run(arrays: Sequence[Any]) -> list[Any]:

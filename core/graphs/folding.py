@@ -15,8 +15,6 @@ from .nodes import Node, Symbol
 
 __all__ = ["folded"]
 
-# ops that depend only on their input's shape and dtype
-_OF_SHAPES = frozenset({"ones_like", "size_over", "zeros_like"})
 # larger values are computed when needed: a program should not hold more memory than a run
 _LARGEST_FOLDED = 2**16
 
@@ -47,7 +45,7 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
             given.append(x)
         elif x in known:
             given.append(known[x])
-        elif op.name in _OF_SHAPES and not unsure(x.shape):
+        elif op.reads == "shapes" and not unsure(x.shape):
             given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
         else:
             return None

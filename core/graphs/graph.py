@@ -444,6 +444,10 @@ class Graph(BaseGraph):
         twin.updates = {}
         return twin
 
+    def forget_made(self) -> None:
+        """Forget what executors made of it, and its gradients, since the plugins changed."""
+        self.runs, self.made, self.halves = {}, {}, {}
+
     def __getstate__(self) -> dict[str, Any]:
         # a copy has other variables, or assigns none
         return {**vars(self), "runs": {}, "made": {}, "halves": {}, "rules": {}}

@@ -6,13 +6,12 @@ as one that Python computes: the op's computation also runs on the known values 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base.sizes import Size, largest, sizes_differ, smallest
+from ..base.sizes import Size
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -30,67 +29,15 @@ _LARGEST = 2**20
 _WIDE = (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def _whole_division(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def divide(a: Any, b: Any) -> Any:
-        if not sizes_differ(b, 0):
-            raise ZeroDivisionError  # allowed for tensors, not for sizes
-        return compute(a, b)
-
-    return divide
-
-
-_ELEMENTWISE: dict[str, Any] = {
-    name: np.frompyfunc(compute, arguments, 1)
-    for name, compute, arguments in (
-        ("add", operator.add, 2),
-        ("subtract", operator.sub, 2),
-        ("multiply", operator.mul, 2),
-        ("floor_divide", _whole_division(operator.floordiv), 2),
-        ("remainder", _whole_division(operator.mod), 2),
-        ("maximum", largest, 2),
-        ("minimum", smallest, 2),
-        ("negative", operator.neg, 1),
-        ("abs", operator.abs, 1),
-    )
-}
-_REDUCTIONS: dict[str, Any] = {
-    "sum": np.add.reduce,
-    "prod": np.multiply.reduce,
-    "max": _ELEMENTWISE["maximum"].reduce,
-    "min": _ELEMENTWISE["minimum"].reduce,
-}
-#: Ops that move elements. Their kernels also move objects.
-_MOVING = frozenset(
-    {
-        *("broadcast_to", "concatenate", "expand_dims", "flip", "getitem", "identity", "pad"),
-        *("repeat", "reshape", "roll", "split", "squeeze", "stack", "stop_gradient", "tile"),
-        *("transpose", "unstack"),
-    }
-)
-
-
-def _taken(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    return np.take(x, indices.astype(int), axis=axis)
-
-
-_OTHERS: dict[str, Callable[..., Any]] = {
-    "cast": lambda x, **params: x,
-    "ones_like": lambda x: np.ones(x.shape, int),
-    "take": _taken,
-    "zeros_like": lambda x: np.zeros(x.shape, int),
-}
-
-
 def _compute_of(op: Op) -> Callable[..., Any] | None:
     """Return the function that computes an op on arrays of objects."""
-    if op.name in _MOVING:
-        kernel = op.kernel
-        if isinstance(kernel, str):
-            found: Callable[..., Any] = getattr(np, kernel)
-            return found
-        return lambda *arrays, **params: kernel(np, *arrays, **params)
-    table = _ELEMENTWISE.get(op.name) or _REDUCTIONS.get(op.name)
-    return table or _OTHERS.get(op.name)
+    if op.integers != "moves":
+        return op.integers
+    kernel = op.kernel
+    if isinstance(kernel, str):
+        found: Callable[..., Any] = getattr(np, kernel)
+        return found
+    return lambda *arrays, **params: kernel(np, *arrays, **params)
 
 
 def known_integers(

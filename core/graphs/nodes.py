@@ -82,6 +82,18 @@ class Symbol(ArrayOperators):
         Its sizes: ints and unknown sizes; ``None`` for unknown rank.
     integers
         Its values, if the trace knows them: ints and unknown sizes, in an array of its shape.
+
+    Raises
+    ------
+    ValueError
+        If it has more axes than NumPy's arrays can have.
+
+    Examples
+    --------
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> graph.outputs[0].shape, graph.outputs[0].dtype
+    ((2,), dtype('float32'))
     """
 
     __slots__ = ("__weakref__", "dtype", "graph", "integers", "name", "shape")
@@ -151,7 +163,23 @@ class Symbol(ArrayOperators):
 
 
 class Read:
-    """The node kind that reads a variable's value on entry to the graph."""
+    """The kind of node that reads a variable's value on entry to the graph.
+
+    Its node has no inputs, and one output.
+
+    Parameters
+    ----------
+    variable
+        The variable; ``variable.array`` is its raw array when the graph runs.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Read
+    >>> v = gt.Variable(2.0)
+    >>> graph = gt.function(lambda: v * v).get_concrete_function().graph
+    >>> [isinstance(node.op, Read) for node in graph.nodes]
+    [True, False]
+    """
 
     __slots__ = ("variable",)
     name = "read"
@@ -273,11 +301,29 @@ class CustomGradient:
 class Node:
     """One step of a graph: an op (or node kind), its inputs and its outputs.
 
-    Attributes
+    Parameters
     ----------
+    op
+        An :class:`Op`, a :class:`Read`, or the kind of a custom gradient, which executors do not
+        meet.
+    inputs
+        Symbols and Python numbers, which are weak.
+    params
+        The op's parameters, by name.
+    outputs
+        A symbol for each result.
+    several
+        Whether the kernel returns a sequence, which may have a single item.
     witnesses
         The number of inputs, at the end, that only provide the sizes in formulas among the
         parameters.
+
+    Examples
+    --------
+    >>> head = gt.function(lambda x: gt.sum(x, axis=0))
+    >>> node = head.get_concrete_function(gt.TensorSpec([2, 3])).graph.nodes[0]
+    >>> node.op.name, node.params["axis"], len(node.inputs), len(node.outputs)
+    ('sum', 0, 1, 1)
     """
 
     __slots__ = ("inputs", "op", "outputs", "params", "several", "witnesses")

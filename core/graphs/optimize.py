@@ -26,10 +26,6 @@ def prune(graph: Graph) -> Graph:
     return graph
 
 
-# ops that return their input; they matter only to tapes
-_SAME = frozenset({"identity", "stop_gradient"})
-
-
 def forward_only(graph: Graph) -> Graph:
     """Return a graph that computes the same values, for runs without gradients.
 
@@ -50,7 +46,7 @@ def forward_only(graph: Graph) -> Graph:
         if isinstance(node.op, CustomGradient):
             alias.update(zip(node.outputs, inputs[: node.op.results], strict=True))
             continue
-        same = isinstance(node.op, Op) and node.op.name in _SAME and type(inputs[0]) is Symbol
+        same = isinstance(node.op, Op) and node.op.identity and type(inputs[0]) is Symbol
         if same or isinstance(node.op, Written):
             alias[node.outputs[0]] = inputs[0]
             continue

@@ -39,7 +39,7 @@ class NotCompiled(Exception):
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Raise errors in a block as :class:`NotCompiled`: the plain executor then runs the program.
+    """Let the plain executor run a program if the block that compiles it raises an error.
 
     An executor that compiles a program when it first runs does so in this block.
 
@@ -50,7 +50,14 @@ def compiling() -> Iterator[None]:
     Raises
     ------
     NotCompiled
-        For any error but a missing library, a failed rank or a plugin that breaks its contract.
+        For any error but a missing library, a failed rank or a plugin that breaks its contract. The
+        caller of the executor handles it.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import compiling
+    >>> with compiling():
+    ...     program = compile("x * x", "<acme>", "eval")
     """
     try:
         yield
@@ -61,18 +68,31 @@ def compiling() -> Iterator[None]:
 
 
 def default(graph: Graph) -> Run:
-    """Return a function that runs ``graph``: compiled by the arrays' backend, or plain.
+    """Return a function that runs a graph: compiled by the arrays' backend, or plain.
 
     Parameters
     ----------
     graph
         A graph as it was traced.
+
+    Returns
+    -------
+    callable
+        ``run(arrays) -> list of arrays``, as executors return.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import default
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> default(graph)([np.array([2.0, 3.0], "float32")])[0].tolist()
+    [4.0, 9.0]
     """
     return by_backend(graph, lambda program, owner, arrays: owner.compile(program, arrays))
 
 
 def plain(graph: Graph) -> Run:
-    """Return a Python function that runs ``graph`` with one kernel call per node.
+    """Return a Python function that runs a graph with one kernel call per node.
 
     It reads variables when it runs, and changes them together after the last node. It looks up
     kernels once per backend of the arrays.
@@ -81,6 +101,20 @@ def plain(graph: Graph) -> Run:
     ----------
     graph
         A graph as it was traced.
+
+    Returns
+    -------
+    callable
+        ``run(arrays) -> list of arrays``, as executors return, with the attributes ``explain`` and
+        ``watched``.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import plain
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> plain(graph)([np.array([2.0, 3.0], "float32")])[0].tolist()
+    [4.0, 9.0]
     """
     return by_backend(graph, lambda program, owner, arrays: None)
 
@@ -95,7 +129,22 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     compiler
         ``compiler(program, owner, arrays)`` returns a function that runs the program on arrays of
         the backend ``owner``, or None to use the plain executor, which also runs the program if an
-        error is raised.
+        error is raised. The program is the graph without the parts that only tapes need.
+
+    Returns
+    -------
+    callable
+        ``run(arrays) -> list of arrays``, as executors return. It calls the compiler once for each
+        backend, and for each device of a backend that waits.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import by_backend
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> run = by_backend(graph, lambda program, owner, arrays: lambda arrays: [arrays[0] ** 2])
+    >>> run([np.array([2.0, 3.0], "float32")])[0].tolist()
+    [4.0, 9.0]
     """
     program = joined_pulls(forward_only(graph))
     variables = program.variables
@@ -232,9 +281,29 @@ def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:
     Parameters
     ----------
     node
-        A step of a program.
+        A step of a program whose ``op`` is an :class:`Op`.
     owner
         The backend that the program runs on.
+
+    Returns
+    -------
+    callable
+        ``kernel(*arrays)``, with the node's parameters. It returns an array, or a sequence if
+        ``node.several``.
+
+    Raises
+    ------
+    UnknownOp
+        If the backend has no kernel for the op.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import kernel_of
+    >>> square = gt.function(lambda x: x * x)
+    >>> graph = square.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> x = np.array([2.0, 3.0], "float32")
+    >>> kernel_of(graph.nodes[0], gt.registry().backend("numpy"))(x, x).tolist()
+    [4.0, 9.0]
     """
     assert isinstance(node.op, Op)
     kernel = node.op.kernel_for(owner)
@@ -244,16 +313,29 @@ def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:
 
 
 def argument_of(node: Node, scalar: Any, owner: Backend) -> Any:
-    """Return the value that a kernel receives for a weak scalar among its inputs.
+    """Return the value that a kernel receives for a Python number among a node's inputs.
 
     Parameters
     ----------
     node
         A step of a program.
     scalar
-        The Python number.
+        The Python number, which is weak: it takes the dtype of the arrays.
     owner
         The backend that the program runs on.
+
+    Returns
+    -------
+    number or array
+        The number; an array without axes if the op makes one when it runs eagerly.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import argument_of
+    >>> twice = gt.function(lambda x: x * 2.0)
+    >>> node = twice.get_concrete_function(gt.TensorSpec([2])).graph.nodes[0]
+    >>> float(argument_of(node, 2.0, gt.registry().backend("numpy")))
+    2.0
     """
     if not isinstance(node.op, BinaryOp):
         return scalar

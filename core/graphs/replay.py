@@ -60,7 +60,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         op = node.op
         given = [values[x] if type(x) is Symbol else x for x in node.inputs]
         if isinstance(op, Op):
-            if drawn and op.name.startswith("random_"):
+            if drawn and op.random:
                 given[0] = key_for_examples(given[0])
             given, params = node.settled(given)  # type: ignore[assignment]
             if op.effect:

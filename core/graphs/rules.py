@@ -36,10 +36,6 @@ _ONE_EXAMPLE = (
     "the gradient rule in its file is for one example; inside gradtape.function, take the "
     "gradient inside vmap"
 )
-# ops that sum and spread gradients, besides elementwise ops
-_POINTWISE = frozenset(
-    {"broadcast_like", "cast_like", "ones_like", "unbroadcast_like", "zeros_like"}
-)
 
 
 class StoredRule:
@@ -177,7 +173,8 @@ class _InputRule(Rule):
         self.checked = True
         self.keywords = ()
         self.pick = pick
-        self.single = self.quick = None
+        self.single = self.quick = self.check = None
+        self.plain = fn, pick, None
 
 
 def _run(graph: Graph, given: Sequence[Any]) -> list[Any]:
@@ -203,7 +200,7 @@ def _is_pointwise(stored: StoredRule) -> bool:
             op = node.op
             if not isinstance(op, Op) or node.graphs or node.witnesses:
                 return False
-            if op.original.batch != "elementwise" and op.name not in _POINTWISE:
+            if not op.original.pointwise:
                 return False
             if op.stored is not None and op.stored not in seen:
                 seen[op.stored] = None

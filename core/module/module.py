@@ -430,10 +430,23 @@ def saved_classes(*namespaces: Mapping[str, Any]) -> dict[str, type[Module]]:
     namespaces
         The ``vars`` of modules or packages.
 
+    Returns
+    -------
+    dict
+        Names in files, with the subclasses of :class:`Module` that have them.
+
     Raises
     ------
     ValueError
         If two classes set the same name.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import saved_classes
+    >>> class Scale(gt.Module, saved_as="acme.Scale"):
+    ...     pass
+    >>> list(saved_classes({"Scale": Scale, "other": 3}))
+    ['acme.Scale']
     """
     found: dict[str, type[Module]] = {}
     for value in chain.from_iterable(namespace.values() for namespace in namespaces):

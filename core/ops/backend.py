@@ -16,6 +16,7 @@ from ..base.table import registry
 from ..base.unknown import not_known
 from ..errors import BackendMismatch, BackendUnavailable
 from .dispatch import transforms
+from .promotion import promoting
 from .sender import Sender
 from .stopwatch import Stopwatch
 
@@ -25,6 +26,7 @@ __all__ = [
     "backend_of",
     "current_backend",
     "parse_place",
+    "placed",
     "shape_witness",
     "to_numpy",
 ]
@@ -45,6 +47,26 @@ class Backend:
     array_module
         The top-level module that defines the backend's array types, or a tuple of such modules; see
         :meth:`owns`.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Backend
+    >>> class Strict(Backend):
+    ...     name = array_module = "array_api_strict"
+    ...
+    ...     @property
+    ...     def xp(self):
+    ...         import array_api_strict
+    ...
+    ...         return array_api_strict
+    ...
+    ...     def asarray(self, value, dtype=None, device=None):
+    ...         return self.xp.asarray(np.array(value, dtype=dtype))
+    ...
+    ...     def to_numpy(self, array):
+    ...         return np.from_dlpack(array)
+    >>> Strict().device(np.ones(2))
+    'cpu'
     """
 
     name: str = ""
@@ -60,6 +82,9 @@ class Backend:
     #: Whether reading a value makes the host wait for a device: kernels then use code that works
     #: for all values.
     waits: bool = False
+    #: Whether the library's functions promote dtypes as NumPy's do, booleans and integers with
+    #: floating numbers included; otherwise :meth:`bind` casts their operands.
+    promotes: bool = False
     provider: Any = None
 
     @property
@@ -312,7 +337,8 @@ class Backend:
         Returns
         -------
         callable
-            ``function(*arrays, **params)``.
+            ``function(*arrays, **params)``. Operands of NumPy's elementwise functions are cast as
+            NumPy casts them, unless the library ``promotes`` by itself.
 
         Raises
         ------
@@ -324,7 +350,7 @@ class Backend:
             target = xp
             for part in kernel.split("."):
                 target = getattr(target, part)
-            return target
+            return target if self.promotes else promoting(xp, kernel, target)
 
         def bound(*arrays: Any, **params: Any) -> Any:
             return kernel(xp, *arrays, **params)
@@ -373,14 +399,58 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
 
 
 def backend_of(array: Any) -> Backend:
-    """Return the backend that owns ``array``."""
+    """Return the backend that owns an array.
+
+    Parameters
+    ----------
+    array
+        An array of a library that a backend owns.
+
+    Returns
+    -------
+    Backend
+        The backend.
+
+    Raises
+    ------
+    TypeError
+        If it is a value of a trace or of a batch, or if no backend owns arrays of this type.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import backend_of
+    >>> backend_of(np.ones(2)).name
+    'numpy'
+    """
     if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "a tensor's backend")
     return backend_for_type(type(array))
 
 
 def to_numpy(array: Any) -> NDArray[Any]:
-    """Return any backend's array as a NumPy array."""
+    """Return any backend's array as a NumPy array.
+
+    Parameters
+    ----------
+    array
+        An array of a library that a backend owns.
+
+    Returns
+    -------
+    numpy.ndarray
+        Its value in host memory, which may share memory with it.
+
+    Raises
+    ------
+    TypeError
+        If it is a value of a trace or of a batch, or if no backend owns arrays of this type.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import to_numpy
+    >>> to_numpy(gt.constant([1.0, 2.0]).array).tolist()
+    [1.0, 2.0]
+    """
     if isinstance(array, (np.ndarray, np.generic)):
         return np.asarray(array)
     if type(array) in transforms or not hasattr(array, "dtype"):
@@ -443,6 +513,16 @@ def backend(name: str) -> Iterator[Backend]:
     token = _selected.set(selected)
     try:
         yield chosen
+    finally:
+        _selected.reset(token)
+
+
+@contextmanager
+def placed(owner: Backend, device: str) -> Iterator[None]:
+    """Make new tensors on a device of a backend for a block."""
+    token = _selected.set((owner.name, device or None))
+    try:
+        yield
     finally:
         _selected.reset(token)
 

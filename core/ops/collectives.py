@@ -58,6 +58,17 @@ class Communicator:
         ``init`` then also connects the ranks by TCP, so that the job ends.
     comparing
         The collective that the ranks are comparing before they run it, otherwise None.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Communicator
+    >>> class Twins(Communicator):  # pretends that there is a second rank with the same values
+    ...     engine, size = "twins", 2
+    ...
+    ...     def all_reduce(self, array, reduction="sum"):
+    ...         return array + array if reduction == "sum" else array
+    >>> Twins().reduce_scatter(np.array([1.0, 2.0])).tolist()
+    [2.0]
     """
 
     rank: int = 0
@@ -193,6 +204,17 @@ class Engine:
     ----------
     name
         The name that users select, for instance ``"mpi"``.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Communicator, Engine
+    >>> class AloneEngine(Engine):
+    ...     name = "alone"
+    ...
+    ...     def connect(self, **options):
+    ...         return Communicator()
+    >>> AloneEngine().connect().size
+    1
     """
 
     name: str = ""

@@ -13,12 +13,14 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.generations import MADE
 from ..base.sizes import Open, as_symbol
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
 from .backend import Backend, backend_for_type, shape_witness
 from .dispatch import ScalarTable, scalar_tables, transforms
 from .floats import floating_places, in_floats
+from .record import Integers, check_traits, known, signature
 from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule
 from .watching import watched
@@ -74,19 +76,30 @@ class Primitive:
         "defaults",
         "doc",
         "effect",
+        "ends_gradients",
         "floating",
+        "held",
         "holomorphic",
+        "host",
+        "identity",
         "infer",
+        "inline",
         "inputs",
+        "integers",
         "jvp",
         "kernel",
         "name",
         "original",
+        "pointwise",
         "provider",
         "quick",
+        "random",
+        "reads",
         "rules_provider",
         "stored",
         "variadic",
+        "verified",
+        "view",
         "vjp",
     )
 
@@ -108,11 +121,21 @@ class Primitive:
         jvp: ForwardRule | None = None,
         effect: bool = False,
         floating: bool | Sequence[str] = False,
+        view: bool | str | None = None,
+        identity: bool = False,
+        reads: str = "values",
+        integers: Integers = None,
+        ends_gradients: bool | Sequence[str] = False,
+        pointwise: bool | None = None,
+        inline: bool = False,
+        random: bool = False,
+        verified: bool = False,
+        host: bool | Callable[[Backend], Callable[..., Any] | None] = False,
         doc: str = "",
     ) -> None:
         self.name = name
         self.kernel = kernel
-        self.inputs, self.defaults = _signature(name, kernel, inputs, params)
+        self.inputs, self.defaults = signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
         if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
             raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
@@ -124,10 +147,20 @@ class Primitive:
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
-        self.batch = _known(batch, ("elementwise",), name, "batch")
-        self.jvp = _known(jvp, ("linear", "multilinear"), name, "jvp")
+        self.batch = known(batch, ("elementwise",), name, "batch")
+        self.jvp = known(jvp, ("linear", "multilinear"), name, "jvp")
         self.effect = effect
         self.floating = floating_places(floating, self.inputs, name)
+        self.view = view
+        self.identity = identity
+        self.reads = reads
+        self.integers = integers
+        self.ends_gradients = ends_gradients
+        self.pointwise = batch == "elementwise" if pointwise is None else pointwise
+        self.inline = inline
+        self.random = random
+        self.verified = verified
+        self.host = host
         self.doc = doc
         self.provider: Any = None
         self.rules_provider: Any = None
@@ -136,11 +169,14 @@ class Primitive:
         self._kernels: dict[Any, Callable[..., Any]] = {}
         # the same; these are looked up for every call
         self._varying: dict[Any, Callable[..., Any]] = {}
+        #: The backends on which a first result was as the record says.
+        self.held: set[str] = set()
         #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self
         self.stored: Any = None
         if gradients is not None:
             self.set_gradients(gradients)
+        check_traits(self)
         self._made = self._derivatives()
 
     def _derivatives(self) -> tuple[Any, Any, Any]:
@@ -169,7 +205,7 @@ class Primitive:
         """
         twin: Self = copy.copy(self.original)
         twin.original, twin.stored = self.original, stored
-        twin._kernels, twin._varying = {}, {}
+        twin._kernels, twin._varying, twin.held = {}, {}, set()
         return twin
 
     def __copy__(self) -> Self:
@@ -260,11 +296,25 @@ class Primitive:
         for rule in rules or ():
             if rule is not None:
                 rule.belongs_to(self.name)
-        # per input, for the quick paths: the position of the one value that the rule reads, and fn
-        self.quick: tuple[tuple[int, Callable[..., Any]] | None, ...] = tuple(
-            (rule.quick, rule.fn) if rule is not None and rule.quick is not None else None
+        # per input, for the quick paths: where the one value is that the rule reads, fn and check
+        self.quick: tuple[tuple[int, Callable[..., Any], Any] | None, ...] = tuple(
+            None if rule is None or rule.quick is None else (rule.quick, rule.plain[0], rule.check)
             for rule in rules or (None,) * len(self.inputs)
         )
+
+    def ends_at(self, place: int) -> bool:
+        """Return whether an input has no gradient on purpose, or has none to lose.
+
+        Parameters
+        ----------
+        place
+            The input's position among the op's arrays.
+        """
+        name = self.inputs[min(place, len(self.inputs) - 1)]
+        if name == "like" or self.reads == "shapes" or self.random:
+            return True
+        ends = self.ends_gradients
+        return ends if isinstance(ends, bool) else name in ends
 
     @property
     def differentiable(self) -> bool:
@@ -410,20 +460,16 @@ class Primitive:
             if not owners:
                 raise TypeError(f"{self.name}: expected an array, got {arrays!r}")
             (backend,) = owners.values()
-            kernel = in_floats(self, watched(self, backend, self.kernel_for(backend)))
+            plain = watched(self, backend, self.kernel_for(backend))
+            kernel = in_floats(self, plain)
             if backend.scalar_array_type in types:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
         if hasattr(kernel, "on_tensors"):
             self._varying[types] = kernel
             return kernel
-        self._kernels[types] = kernel
-        return kernel if found or self._is_ours() else checked_result(self.name, kernel)
-
-    def _is_ours(self) -> bool:
-        """Return whether it ships with gradtape."""
-        owner = registry().owner("op", self.name)
-        return owner is not None and owner.ours
+        MADE.keep(self, self._kernels, types, lambda: kernel)
+        return kernel if found else in_floats(self, checked_result(self, backend, plain))
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:
         """Return the kernel that computes this op on a backend's arrays.
@@ -445,10 +491,11 @@ class Primitive:
         """
         return registry().kernel(self.original, backend)
 
-    def forget_kernels(self) -> None:
-        """Drop remembered kernels, after the registry changed."""
+    def forget_made(self) -> None:
+        """Drop remembered kernels, since the plugins changed or a watcher came or went."""
         self._kernels.clear()
         self._varying.clear()
+        self.held.clear()
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
@@ -467,47 +514,3 @@ def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
         return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
 
     return vjp
-
-
-def _known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
-    if isinstance(rule, str) and rule not in words:
-        raise PluginError(
-            f"op {op!r}: {argument} must be a function or {' or '.join(map(repr, words))}, got "
-            f"{rule!r}"
-        )
-    return rule
-
-
-def _signature(
-    name: str,
-    kernel: str | Callable[..., Any],
-    inputs: Sequence[str] | None,
-    params: Mapping[str, Any] | None,
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the names of a kernel's arrays, and its parameters with their defaults."""
-    if isinstance(kernel, str):
-        if inputs is None:
-            raise PluginError(
-                f"op {name!r}: the kernel {kernel!r} is only a name, which does not show the "
-                "inputs; pass their names as inputs="
-            )
-        return tuple(inputs), dict(params or {})
-    arrays: list[str] = []
-    defaults: dict[str, Any] = {}
-    for parameter in list(inspect.signature(kernel).parameters.values())[1:]:
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            defaults[parameter.name] = parameter.default
-        elif parameter.kind is parameter.VAR_POSITIONAL:
-            arrays.append("*" + parameter.name)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            raise PluginError(
-                f"op {name!r}: its kernel takes **{parameter.name}; name each parameter instead"
-            )
-        elif parameter.default is not parameter.empty:
-            raise PluginError(
-                f"op {name!r}: {parameter.name!r} has a default but is positional; arrays must be "
-                "positional, and parameters keyword-only"
-            )
-        else:
-            arrays.append(parameter.name)
-    return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}

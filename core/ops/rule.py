@@ -16,7 +16,17 @@ from .backend import shape_witness
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["BOTH", "NONDIFF", "NOTHING", "BatchRule", "Composed", "ForwardRule", "Rule", "op_of"]
+__all__ = [
+    "BOTH",
+    "NONDIFF",
+    "NOTHING",
+    "BatchRule",
+    "Composed",
+    "ForwardRule",
+    "Rule",
+    "op_of",
+    "remember",
+]
 
 #: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
 #: inside, which of them are batched, and the parameters. It returns the results with the hidden
@@ -56,11 +66,27 @@ class Rule:
         The same for the quick ops, which also know ``BOTH``.
     keywords
         The op's parameters that it needs.
+    check
+        What compares the gradient with the upstream one, if the input is like the result; None if
+        nothing does.
+    plain
+        ``fn``, ``pick`` and ``single`` for use with ``check``, without a check of their own.
     broadcasts
         Whether its result must still be summed to the shape of the input.
     """
 
-    __slots__ = ("broadcasts", "checked", "fn", "fn_complex", "keywords", "pick", "quick", "single")
+    __slots__ = (
+        "broadcasts",
+        "check",
+        "checked",
+        "fn",
+        "fn_complex",
+        "keywords",
+        "pick",
+        "plain",
+        "quick",
+        "single",
+    )
 
     def __init__(self, op: Primitive, target: str, fn: Callable[..., Any]) -> None:
         self.fn = fn
@@ -91,6 +117,8 @@ class Rule:
         self.pick = _picker(slots, likes)
         simple = len(slots) <= 1 and not likes and not keywords
         self.single: int | None = (slots[0] if slots else NOTHING) if simple else None
+        self.check: Any = None
+        self.plain: Any = fn, self.pick, self.single
         both = slots == [0, 1] and len(op.inputs) == 1 and not likes and not keywords
         self.quick = BOTH if both else self.single
 
@@ -103,9 +131,8 @@ class Rule:
 
     def belongs_to(self, op: str) -> None:
         """Remember the op's name for its functions, because tapes keep only the functions."""
-        for fn in (self.fn, self.fn_complex):
-            with suppress(TypeError):  # it does not support weak references
-                _op_names[fn] = op
+        for fn in (self.fn, self.fn_complex, self.plain[0]):
+            remember(fn, op)
 
     def settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the op's parameters that the rule takes."""
@@ -114,6 +141,12 @@ class Rule:
 
 # the names of ops, by a rule's function
 _op_names: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+
+def remember(fn: Callable[..., Any], op: str) -> None:
+    """Remember the name of the op that a rule's function belongs to."""
+    with suppress(TypeError):  # it does not support weak references
+        _op_names[fn] = op
 
 
 def op_of(fn: Callable[..., Any]) -> str:

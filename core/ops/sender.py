@@ -13,12 +13,22 @@ __all__ = ["Sender"]
 class Sender:
     """Copies arrays to a device; in this base class the copy is done when :meth:`send` returns.
 
+    A backend whose device computes while Python continues returns its own from
+    ``Backend.sender``.
+
     Parameters
     ----------
     backend
         The device's backend.
     device
         The device, without the backend's name.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Sender
+    >>> sender = Sender(gt.registry().backend("numpy"), None)
+    >>> sender.take(sender.send(np.ones(2))).tolist()
+    [1.0, 1.0]
     """
 
     def __init__(self, backend: Backend, device: str | None) -> None:

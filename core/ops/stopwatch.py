@@ -18,6 +18,14 @@ class Stopwatch:
     ----------
     clock
         The name of the clock, for tables.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Stopwatch
+    >>> watch = Stopwatch()
+    >>> start = watch.start("acme step")
+    >>> watch.seconds(start, watch.stop(None)) >= 0
+    True
     """
 
     clock = "host"

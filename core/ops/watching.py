@@ -50,7 +50,7 @@ def _count(change: int) -> None:
         _watchers += change
         if not (before and _watchers):
             for op in registry().ops.values():
-                op.forget_kernels()
+                op.forget_made()
 
 
 def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Call
 
     def run(*arrays: Any, **params: Any) -> Any:
         if not _watchers:  # another thread found it just before the watcher ended
-            op.forget_kernels()
+            op.forget_made()
         return telling(*arrays, **params)
 
     return run

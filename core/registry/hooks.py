@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import PluginError
 from . import hookspecs
 from .info import Rank
 
-__all__ = ["HOOKS", "check_hooks", "near_names", "rank_of"]
+__all__ = ["HOOKS", "Hook", "hooks_of", "near_names"]
 
 #: The names of all hooks.
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(f"{hookspecs.PROJECT}_"))
@@ -26,8 +26,15 @@ def near_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; near names: {', '.join(near)}" if near else ""
 
 
-def check_hooks(plugin: Any, newer: bool = False) -> list[str]:
-    """Check a plugin (a module, an object or a class) for hooks that would not be called.
+class Hook(NamedTuple):
+    """A plugin's function for a hook, and the rank that it asks for; see :class:`Rank`."""
+
+    function: Callable[[], Any]
+    rank: int
+
+
+def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[str]]:
+    """Return the hooks of a plugin (a module, an object or a class), after checking them.
 
     Parameters
     ----------
@@ -38,15 +45,17 @@ def check_hooks(plugin: Any, newer: bool = False) -> list[str]:
 
     Returns
     -------
-    list of str
-        Notes about marked functions that are hooks of another version, and are not called.
+    hooks : dict
+        By the hook's name without ``gradtape_``.
+    notes : list of str
+        About marked functions that are hooks of another version, and are not called.
 
     Raises
     ------
     PluginError
-        If a marked function takes arguments or almost has the name of a hook; or if an unmarked
-        one seems to be meant as a hook. A plugin that is itself a function or a plain value, such
-        as a module's name, is an error too.
+        If a marked function takes arguments or almost has the name of a hook; if two are for one
+        hook; or if an unmarked one seems to be meant as a hook. A plugin that is itself a function
+        or a plain value, such as a module's name, is an error too.
     """
     what = "function" if inspect.isroutine(plugin) else type(plugin).__name__
     if what == "function" or type(plugin) in _VALUES:
@@ -54,6 +63,7 @@ def check_hooks(plugin: Any, newer: bool = False) -> list[str]:
         raise PluginError(
             f"{told} is a {what}; a plugin is a module or an object with hook functions"
         )
+    hooks: dict[str, Hook] = {}
     notes = []
     for attribute in dir(plugin):
         value = getattr(plugin, attribute, None)
@@ -62,20 +72,16 @@ def check_hooks(plugin: Any, newer: bool = False) -> list[str]:
             _check_unmarked(attribute, value)
             continue
         name = attribute if mark["specname"] is None else mark["specname"]
-        if name in HOOKS:
-            _check_marked(value)
-        else:
+        if name not in HOOKS:
             notes.append(_unknown(name, value, newer or mark["optionalhook"]))
-    return notes
-
-
-def rank_of(plugin: Any, hook: str) -> int:
-    """Return the rank that a plugin's hook asks for; see :class:`Rank`."""
-    for attribute in (f"{hookspecs.PROJECT}_{hook}", *dir(plugin)):
-        mark = getattr(getattr(plugin, attribute, None), _MARK, None)
-        if mark is not None and (mark["specname"] or attribute) == f"{hookspecs.PROJECT}_{hook}":
-            return Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
-    return Rank.USUAL
+            continue
+        _check_marked(value)
+        hook = name.removeprefix(f"{hookspecs.PROJECT}_")
+        if hook in hooks:
+            raise PluginError(f"{_told(value)} and {_told(hooks[hook].function)} are both {name}")
+        rank = Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
+        hooks[hook] = Hook(value, rank)
+    return hooks, notes
 
 
 def _unknown(name: str, value: Any, allowed: bool) -> str:

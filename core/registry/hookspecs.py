@@ -75,7 +75,7 @@ def hookimpl(
 
     Examples
     --------
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> @gt.hookimpl
     ... def gradtape_ops():
     ...     return [Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})]

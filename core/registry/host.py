@@ -5,28 +5,31 @@ It is imported when the registry is first needed, because finding plugins takes 
 
 from __future__ import annotations
 
-import os
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any
-
-import pluggy
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Self
 
 from ...public import IMPORTING
 from ..base import table
-from ..base.unknown import line_of, user_line, warn_user
+from ..base.generations import MADE
+from ..base.unknown import count_as_library, user_line, warn_user
 from ..errors import PluginError
 from ..ops import backend as backends
-from . import hookspecs
-from .hooks import check_hooks, near_names, rank_of
-from .info import ORDER, PluginInfo
-from .installed import Found, installed_plugins
-from .kinds import DISABLE, KINDS
+from .hooks import near_names
+from .hookspecs import PROJECT
+from .info import PluginInfo
+from .installed import Found, installed_plugins, loaded_by_name
+from .kinds import KINDS
+from .loading import Results, cause, tell
 from .registry import Registry
+from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, said
+from .stated import look_at
 
 __all__ = [
     "PluginHost",
+    "Registration",
     "disable_plugin",
     "order_plugins",
     "register_plugin",
@@ -41,53 +44,94 @@ class PluginHost:
     def __init__(self) -> None:
         self._registry: Registry | None = None
         self._by_hand: dict[str, Any] = {}
+        self._replacing: set[str] = set()  # the names of those that may replace installed ones
         self._disabled: set[str] = set()
         self._order: list[str] | None = None
         self._discovering = False
         self._told: set[str] = set()  # the names already warned about
-        # by plugin, hook and name: a new registry has the ops that the old one had loaded
-        self._loaders: dict[tuple[int, str, str], _Loader] = {}
+        self._results = Results()
+        self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Registry.compare
 
     def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
         return self._registry or self._discovered()
 
-    def register(self, plugin: Any, name: str) -> None:
+    def known_namespaces(self) -> Collection[str]:
+        """Return the names of modules under the package that are known without a search."""
+        return () if self._registry is None else self._registry.tables["namespaces"]
+
+    def namespace(self, name: str) -> ModuleType | None:
+        """Return the module that a plugin has under the package, or ``None``."""
+        if self._discovering:  # a plugin that is imported asks for a name that does not exist
+            return None
+        found = self.registry()
+        place = found.namespaces.get(name)
+        if place is None:
+            found.refuse_clash("namespace", name)
+            return None
+        if isinstance(place, ModuleType):
+            return place
+        try:
+            return import_module(place)
+        except Exception as error:
+            info = found.owner("namespace", name)
+            raise PluginError(
+                f"{info}: {PROJECT}.{name} is the module {place!r}, which cannot be "
+                f"imported: {type(error).__name__}: {error}"
+            ) from error
+
+    def register(self, plugin: Any, name: str | None, replace: bool) -> Registration:
         """Register a plugin by hand; see :func:`register_plugin`."""
+        if name is None:
+            name = str(getattr(plugin, "__name__", None) or type(plugin).__name__)
         if type(name) is not str or not name:
             raise PluginError(f"a plugin's name is a non-empty string, not {name!r:.80}")
-        if name in self._by_hand:
+        before = self._by_hand.get(name)
+        if before is not None and not replace:
             raise PluginError(
-                f"a plugin called {name!r} is registered already; choose another name, or call "
-                f"gradtape.unregister_plugin({name!r}) first"
+                f"a plugin called {name!r} is registered already; choose another name, call "
+                f"gradtape.unregister_plugin({name!r}) first, or pass replace=True, as after "
+                "importlib.reload"
             )
-        self._by_hand[name] = plugin
-        self.forget()
+        self._put(plugin, name, replace)
         found = self._discovered(quiet=name)  # its problem is raised below, not warned about
         info = next(info for info in reversed(found.infos) if info.name == name)
         problem = info.problem or next(iter(info.clashes), None)
         if problem == "disabled":
             where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
-            if name in _disabled_by_environment():
+            if said("", name, listed(DISABLE)):
                 where = f"the environment variable {DISABLE} names it"
             problem = f"{info}: plugins of this name are disabled; {where}"
         if problem:
             self.unregister(name)
+            if before is not None:
+                self._put(before, name, replace)
             raise PluginError(problem)
+        return Registration(name, plugin)
+
+    def _put(self, plugin: Any, name: str, replace: bool) -> None:
+        self._by_hand[name] = plugin
+        (self._replacing.add if replace else self._replacing.discard)(name)
+        self._results.forget(name)
+        self.forget()
 
     def unregister(self, name: str) -> None:
         """Remove a plugin registered by hand; see :func:`unregister_plugin`."""
         if name not in self._by_hand:
             raise PluginError(f"no plugin called {name!r} was registered by hand")
         del self._by_hand[name]
+        self._results.forget(name)
         self.forget()
+
+    def end(self, name: str, plugin: Any) -> None:
+        """Remove a plugin registered by hand, unless this was done, or it was replaced."""
+        if self._by_hand.get(name) is plugin:
+            self.unregister(name)
 
     def disable(self, name: str, disabled: bool) -> None:
         """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
         if name not in self._disabled:
-            known = [each.info.name for each in self._candidates()[0]]
-            if name not in known:
-                self._warn_unknown("disable_plugin", name, known)
+            self._warn_unknown("disable_plugin", [name], self._candidates()[0])
         (self._disabled.add if disabled else self._disabled.discard)(name)
         self.forget()
 
@@ -95,10 +139,7 @@ class PluginHost:
         """Set which plugins take precedence; see :func:`order_plugins`."""
         if isinstance(names, str):
             raise TypeError(f"order_plugins: expected a list of names, got {names!r}")
-        known = [each.info.name for each in self._candidates()[0]]
-        for name in names:
-            if name not in known:
-                self._warn_unknown("order_plugins", name, known)
+        self._warn_unknown("order_plugins", names, self._candidates()[0])
         self._order = list(names)
         self.forget()
 
@@ -109,7 +150,9 @@ class PluginHost:
             table.forget()
             backends.forget()
             if old is not None:
+                self._meant = old.meanings()
                 old.give_back()
+            MADE.forget()
 
     def _discovered(self, quiet: str = "") -> Registry:
         """Discover plugins if necessary; warn about broken ones, except for ``quiet``."""
@@ -124,28 +167,25 @@ class PluginHost:
                 )
             self._discovering = True
             try:
-                found = self._registry = self._discover()
+                found = self._discover()
+                if is_strict():
+                    _raise_problems(found)
+                self._registry = found
             finally:
                 self._discovering = False
         for info in found.infos:
-            problem = info.problem and info.problem != "disabled"
-            if problem and info.name != quiet:
-                _tell(info)
-            for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
-                near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
-                if near:
-                    told = f"{info} has kernels for the backend {name!r}, which no plugin provides"
-                    warn_user(told + near, RuntimeWarning)
-        known = [info.name for info in found.infos]
-        for name in sorted(_disabled_by_environment().difference(known)):
-            self._warn_unknown(f"environment variable {DISABLE}", name, known)
+            if info.problem and info.problem != "disabled" and info.name != quiet:
+                tell(info)
+        for told in _misspelt_backends(found):
+            warn_user(told, RuntimeWarning)
+        known = [Found(info, _nothing) for info in found.infos]
+        for variable in (DISABLE, ALLOW):
+            self._warn_unknown(f"environment variable {variable}", listed(variable), known)
         return found
 
     def _discover(self) -> Registry:
-        result = Registry(self._order if self._order is not None else _listed(ORDER))
-        manager = pluggy.PluginManager(hookspecs.PROJECT)
-        manager.add_hookspecs(hookspecs)
-        loaded: list[tuple[PluginInfo, Any]] = []
+        result = Registry(self._order if self._order is not None else listed(ORDER))
+        loaded: list[tuple[PluginInfo, Any, Any]] = []
         candidates, notes = self._candidates()
         for info, load, hook in candidates:
             if info not in result.infos:
@@ -157,154 +197,163 @@ class PluginHost:
                 continue
             try:
                 plugin = load()
-                _look_at(info, plugin)
-                twin = next((other for other, known in loaded if known is plugin), None)
-                if twin is not None:
-                    raise PluginError(f"it is the same object as {twin}; remove one of the two")
-                manager.register(plugin, name=f"{info.distribution}:{info.name}")
-                loaded.append((info, plugin))
+                hooks = look_at(info, plugin)
+                self._check_twin(info, plugin, loaded)
+                loaded.append((info, plugin, hooks))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # a plugin that exits must not end the program
-                info.problem = _cause(info, error)
-        loaded.sort(key=_after_ops)
-        for info, plugin in loaded:
+                info.problem = cause(info, error)
+        for info, plugin, hooks in sorted(loaded, key=_after_ops):
             try:
-                result.add(info, self._provided(manager, plugin))
+                result.add(info, self._results.of(info, plugin, hooks))
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                info.problem = _cause(info, error)
-        result.notes = notes
+                info.problem = cause(info, error)
+        count_as_library(_package(plugin) for info, plugin, _ in loaded if info.distribution)
+        self._results.keep(result.infos)
+        result.in_order_of_plugins()
+        result.notes, result.before = notes, self._meant
         return result
+
+    def _check_twin(self, info: PluginInfo, plugin: Any, loaded: list[Any]) -> None:
+        """Raise if a plugin is registered already, unless it replaces that."""
+        twin = next((each for each in loaded if each[1] is plugin), None)
+        if twin is None:
+            return
+        if not info.distribution and info.name in self._replacing:
+            twin[0].problem, twin[0].notes = "disabled", [f"{info} was registered in its place"]
+            loaded.remove(twin)
+            return
+        told = f"it is the same object as {twin[0]}; remove one of the two"
+        if not info.distribution:
+            told += "; after importlib.reload, call gradtape.register_plugin(..., replace=True)"
+        raise PluginError(told)
 
     def _late(self, info: PluginInfo, load: Callable[[], Any], hook: str) -> tuple[Any, int] | None:
         """Return what one hook of a plugin provides, now that it is needed, and its rank."""
         try:
             plugin = load()
-            _look_at(info, plugin)
-            manager = pluggy.PluginManager(hookspecs.PROJECT)
-            manager.add_hookspecs(hookspecs)
-            manager.register(plugin)
-            found = self._provided(manager, plugin).get(hook)
-            if found is None:
+            hooks = look_at(info, plugin)
+            if hook not in hooks:
                 raise PluginError(
-                    f"it is declared in the entry-point group '{hookspecs.PROJECT}.{hook}', but "
-                    f"has no hook gradtape_{hook}"
+                    f"it is declared in the entry-point group '{PROJECT}.{hook}', but has no hook "
+                    f"gradtape_{hook}"
                 )
-            return found
+            return self._results.of(info, plugin, {hook: hooks[hook]})[hook]
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            info.problem = _cause(info, error)
-            _tell(info)
+            info.problem = cause(info, error)
+            tell(info)
             return None
-
-    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, tuple[Any, int]]:
-        """Return the results of one plugin's hooks, by hook, with their ranks."""
-        provided = {
-            kind.hook: implementation.function()
-            for kind in KINDS
-            for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
-            if implementation.plugin is plugin
-        }
-        for hook in ("late_ops", "functions"):
-            loads = provided.get(hook)
-            if isinstance(loads, dict):
-                provided[hook] = {
-                    name: self._loaders.setdefault((id(plugin), hook, name), _Loader(plugin, load))
-                    if callable(load)
-                    else load
-                    for name, load in loads.items()
-                }
-        return {hook: (result, rank_of(plugin, hook)) for hook, result in provided.items()}
 
     def _candidates(self) -> tuple[list[Found], list[str]]:
         """Return all plugins, each with its loader; a disabled one has a problem. And notes."""
         found, notes = installed_plugins([kind.hook for kind in KINDS if kind.waits])
-        found += [Found(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
-        left_out = self._disabled | _disabled_by_environment()
+        only = allowed()
         for info, _, _ in found:
-            if info.name in left_out:
+            if only is not None and not said(info.distribution, info.name, only):
+                info.problem, info.notes = "disabled", [f"{ALLOW} does not name it"]
+        found += [loaded_by_name(text) for text in listed(MODULES)]
+        found += [Found(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
+        left_out = [*self._disabled, *listed(DISABLE)]
+        for info, _, _ in found:
+            if said(info.distribution, info.name, left_out):
                 info.problem = "disabled"
         return found, notes
 
-    def _warn_unknown(self, asker: str, name: str, known: Iterable[str]) -> None:
-        """Warn, once, that a plugin to disable does not exist."""
-        if name not in self._told:
+    def _warn_unknown(self, asker: str, names: Iterable[str], known: Iterable[Found]) -> None:
+        """Warn, once each, of names that no plugin has."""
+        infos = [found.info for found in known]
+        for name in sorted({*names} - self._told):
+            if any(said(info.distribution, info.name, [name]) for info in infos):
+                continue
             self._told.add(name)
+            near = near_names(name, [info.name for info in infos])
             warn_user(
-                f"{asker}: there is no plugin {name!r}{near_names(name, known)}; 'gradtape "
-                "plugins' lists all plugins",
+                f"{asker}: there is no plugin {name!r}{near}; 'gradtape plugins' lists all plugins",
                 RuntimeWarning,
             )
 
 
-class _Loader:
-    """A plugin's function that loads ops or a table, and what it has returned.
+class Registration:
+    """A plugin registered by hand; :func:`gradtape.register_plugin` returns it.
 
-    It holds the plugin, so that no other plugin gets the same id.
+    As a context manager, it removes the plugin at the end of the block, unless the plugin was
+    removed or replaced before.
+
+    Parameters
+    ----------
+    name
+        The plugin's name.
+    plugin
+        The plugin.
     """
 
-    def __init__(self, plugin: Any, load: Callable[[], Any]) -> None:
-        self.plugin, self.load = plugin, load
-        self.result: Any = None
+    def __init__(self, name: str, plugin: Any) -> None:
+        self.name, self.plugin = name, plugin
 
-    def __call__(self) -> Any:
-        """Return the result of the first call that succeeded."""
-        if self.result is None:
-            result = self.load()
-            self.result = list(result) if isinstance(result, Iterator) else result
-        return self.result
+    def unregister(self) -> None:
+        """Remove the plugin, unless it was removed or replaced before."""
+        HOST.end(self.name, self.plugin)
 
+    def __enter__(self) -> Self:
+        return self
 
-def _listed(variable: str) -> list[str]:
-    """Return the names in an environment variable."""
-    return [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
+    def __exit__(self, *error: object) -> None:
+        self.unregister()
 
-
-def _disabled_by_environment() -> set[str]:
-    return set(_listed(DISABLE))
-
-
-def _look_at(info: PluginInfo, plugin: Any) -> None:
-    """Check a plugin's hooks, and note what it says of itself."""
-    info.notes = check_hooks(plugin)
-
-
-def _tell(info: PluginInfo) -> None:
-    """Warn of a plugin that cannot be used."""
-    told = f"not in use: {info.problem}"
-    if not info.ours:
-        told += f"; or disable it with {DISABLE}={info.name}"
-    warn_user(told, RuntimeWarning)
+    def __repr__(self) -> str:
+        return f"<plugin {self.name!r}, registered by hand>"
 
 
 def _same(plugin: Any) -> Any:
     return plugin
 
 
-def _after_ops(loaded: tuple[PluginInfo, Any]) -> tuple[bool, bool, bool]:
-    """Sort plugins with rules and kernels, which may be for others' ops, after those with ops.
-
-    gradtape's own plugins come first, so that a clash is reported for the other plugin.
-    """
-    info, plugin = loaded
-    has = partial(hasattr, plugin)
-    rules = has("gradtape_gradients") or has("gradtape_kernels")
-    ops = has("gradtape_ops") or has("gradtape_late_ops")
-    return not info.ours, not ops, rules
+def _nothing() -> None:
+    """Load nothing: a plugin is only named."""
 
 
-def _cause(info: PluginInfo, error: BaseException) -> str:
-    if isinstance(error, PluginError):  # its message says where
-        told = str(error)
-        return told if told.startswith(str(info)) else f"{info}: {told}"
-    place = line_of(error)
-    if not place and info.ours:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{frame.filename}:{frame.lineno}"
-    return f"{info}: {type(error).__name__}: {error}" + (f" (at {place})" if place else "")
+def _package(plugin: Any) -> str:
+    """Return the package of a plugin's code."""
+    module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+    return str(module).partition(".")[0]
+
+
+def _after_ops(loaded: tuple[PluginInfo, Any, Any]) -> tuple[bool, bool]:
+    """Sort plugins with rules and kernels, which may be for others' ops, after those with ops."""
+    hooks = loaded[2]
+    return (
+        not ("ops" in hooks or "late_ops" in hooks),
+        "gradients" in hooks or "kernels" in hooks or "lowerings" in hooks,
+    )
+
+
+def _misspelt_backends(found: Registry) -> list[str]:
+    """Return messages about kernels for backends that no plugin provides, but nearly one does."""
+    told = []
+    for info in found.infos:
+        for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
+            near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
+            if near:
+                text = f"{info} has kernels for the backend {name!r}, which no plugin provides"
+                told.append(text + near)
+    return told
+
+
+def _raise_problems(found: Registry) -> None:
+    """Raise if anything is wrong with a plugin, as the user asked."""
+    problems = [
+        *(info.problem for info in found.infos if info.problem not in (None, "disabled")),
+        *dict.fromkeys(told for info in found.infos for told in info.clashes),
+        *found.notes,
+        *_misspelt_backends(found),
+    ]
+    if problems:
+        raise PluginError("; ".join(map(str, problems)))
 
 
 #: The plugin host of this process.
@@ -329,33 +378,45 @@ def registry() -> Registry:
     return HOST.registry()
 
 
-def register_plugin(plugin: Any, name: str) -> None:
+def register_plugin(plugin: Any, name: str | None = None, *, replace: bool = False) -> Registration:
     """Register a plugin by hand: a module or object with hook implementations.
+
+    It is registered for the whole process, in all threads, also in a ``with`` block.
 
     Parameters
     ----------
     plugin
         The object that has the functions marked with :func:`gradtape.hookimpl`.
     name
-        A name for messages and for :func:`gradtape.unregister_plugin`.
+        A name for messages and for :func:`gradtape.unregister_plugin`. By default the module's
+        name, or that of the object's class.
+    replace
+        Whether to replace a plugin of this name, or an installed plugin that is the same module.
+        Call it so after ``importlib.reload(module)``. False by default.
+
+    Returns
+    -------
+    Registration
+        ``with gt.register_plugin(...):`` removes the plugin at the end of the block, and
+        ``unregister()`` removes it at once.
 
     Raises
     ------
     PluginError
-        If it clashes with another plugin or cannot be used; it is then not registered.
+        If it clashes with another plugin or cannot be used. It is then not registered, and one that
+        it should have replaced remains.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
-    >>> gt.register_plugin(plugin, "example")
-    >>> gt.grad(twice)(1.0).item()
+    >>> with gt.register_plugin(plugin, "example"):
+    ...     gt.grad(twice)(1.0).item()
     2.0
-    >>> gt.unregister_plugin("example")
     """
-    HOST.register(plugin, name)
+    return HOST.register(plugin, name, replace)
 
 
 def unregister_plugin(name: str) -> None:
@@ -374,7 +435,8 @@ def unregister_plugin(name: str) -> None:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [])), "example")
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: []))
+    >>> registered = gt.register_plugin(plugin, "example")
     >>> gt.unregister_plugin("example")
     >>> any(info.name == "example" for info in gt.registry().plugins)
     False
@@ -386,12 +448,14 @@ def disable_plugin(name: str, disabled: bool = True) -> None:
     """Disable the plugin called ``name``, or enable it again.
 
     The environment variable ``GRADTAPE_DISABLE_PLUGINS``, a comma-separated list of names, does the
-    same when the process starts.
+    same when the process starts. ``GRADTAPE_PLUGINS`` is the opposite: of all installed plugins,
+    only those that it lists, and gradtape's own, are used.
 
     Parameters
     ----------
     name
-        The plugin's name, as ``gradtape plugins`` lists it; an unknown name causes a warning.
+        The plugin's name, as ``gradtape plugins`` lists it, or ``"distribution:name"``; ``*``
+        stands for any characters, as in ``"acme:*"``. An unknown name causes a warning.
     disabled
         False enables it again.
 
@@ -416,8 +480,8 @@ def order_plugins(names: Sequence[str]) -> None:
     Parameters
     ----------
     names
-        Names of plugins, as ``gradtape plugins`` lists them, those that win first. An unknown name
-        causes a warning. An empty list restores the order that plugins ask for.
+        Names of plugins, or ``"distribution:name"``, those that win first. An unknown name causes a
+        warning. An empty list restores the order that plugins ask for.
 
     Raises
     ------

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..base.table import PACKAGE
+from .settings import matches
 
-__all__ = ["ORDER", "Candidate", "PluginInfo", "Rank"]
+__all__ = ["API", "Candidate", "Contest", "PluginInfo", "Rank"]
 
-#: The environment variable with the names of plugins, those that win first.
-ORDER = "GRADTAPE_PLUGINS_ORDER"
+#: The version of the plugin interface, major and minor. A plugin may state the one that it was
+#: written for: ``gradtape_api = (1, 0)``.
+API = (1, 0)
 
 
 @dataclass(eq=False)
@@ -30,6 +32,8 @@ class PluginInfo:
         What it provides that another plugin provides too, with the same rank: messages.
     notes
         What its author should know, although it is in use.
+    package
+        The package that its entry point is in; empty if registered by hand.
     api
         The version of the plugin interface that it was written for, if it says so.
     compatible_since
@@ -51,11 +55,18 @@ class PluginInfo:
     namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
     converters, samples
         The names of what it provides.
+
+    Examples
+    --------
+    >>> info = gt.registry().owner("backend", "numpy")
+    >>> info.name, info.backends, info.problem
+    ('numpy', ['numpy'], None)
     """
 
     name: str
     distribution: str = ""
     version: str = ""
+    package: str = ""
     problem: str | None = None
     api: tuple[int, int] | None = None
     compatible_since: str = ""
@@ -86,6 +97,12 @@ class PluginInfo:
     samples: list[str] = field(default_factory=list, repr=False)
 
     @property
+    def provides(self) -> dict[str, list[Any]]:
+        """The names of what it provides, by kind: ``"ops"``, ``"kernels"``, ..."""
+        lists = {name: x for name, x in vars(self).items() if isinstance(x, list)}
+        return {name: x for name, x in lists.items() if name not in ("clashes", "notes")}
+
+    @property
     def ours(self) -> bool:
         """Whether it ships with gradtape, and is tested with it."""
         return self.distribution == PACKAGE
@@ -108,6 +125,31 @@ class Rank:
     OWN = 3
 
 
+class Contest(NamedTuple):
+    """One thing that several plugins provide.
+
+    Attributes
+    ----------
+    kind, name
+        What it is; the name is ``(op name, backend name)`` for a kernel.
+    winner, others
+        The plugin whose item is in use, ``None`` if none takes precedence; and the other plugins.
+    """
+
+    kind: str
+    name: Any
+    winner: PluginInfo | None
+    others: list[PluginInfo]
+
+    def __str__(self) -> str:
+        name = self.name
+        told = f"{self.kind} {name}" if type(name) is str else f"{self.kind} {' on '.join(name)}"
+        others = ", ".join(map(str, self.others))
+        if self.winner is None:
+            return f"{told}: not in use, since none takes precedence of {others}"
+        return f"{told}: {self.winner} wins over {others}"
+
+
 class Candidate(NamedTuple):
     """One provider's item of a kind and name.
 
@@ -127,5 +169,6 @@ class Candidate(NamedTuple):
 
     def place(self, order: Sequence[str]) -> tuple[int, int]:
         """Return its place among candidates: the user's order of plugins first, then the rank."""
-        name = self.info.name
-        return order.index(name) if name in order else len(order), self.rank
+        who = self.info.distribution, self.info.name
+        first = (i for i, asked in enumerate(order) if matches(*who, asked))
+        return next(first, len(order)), self.rank

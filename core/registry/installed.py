@@ -18,7 +18,7 @@ from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
 
-__all__ = ["Found", "installed_plugins"]
+__all__ = ["Found", "installed_plugins", "loaded_by_name"]
 
 
 class Found(NamedTuple):
@@ -68,11 +68,16 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
     groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
     found, notes = _plugins_of(points, groups)
     version = table.public("__version__")
-    if not any(each.info.ours and each.info.version == version for each in found):
-        found = [each for each in found if not each.info.ours]
+    if not any(_is_own(each) and each.info.version == version for each in found):
+        found = [each for each in found if not _is_own(each)]
         found += _declared_by_the_package(version, groups)
     # the built-in plugins come first, known by their distribution and not by name
-    return sorted([*broken, *found], key=lambda each: (not each.info.ours, each.info.name)), notes
+    return sorted([*broken, *found], key=lambda each: (not _is_own(each), each.info.name)), notes
+
+
+def _is_own(found: Found) -> bool:
+    """Return whether the package itself declares a plugin."""
+    return found.info.distribution == table.PACKAGE
 
 
 def _plugins_of(
@@ -109,7 +114,7 @@ def _seems_meant(group: str) -> bool:
 
 
 def _info(point: EntryPoint) -> PluginInfo:
-    info = PluginInfo(point.name)
+    info = PluginInfo(point.name, package=re.split("[.:]", point.value.strip())[0])
     if point.dist is not None:
         try:
             info.distribution, info.version = _named(point.dist)
@@ -128,6 +133,29 @@ def _named(distribution: Distribution) -> tuple[str, str]:
     if not name or not version:
         raise PluginError("there is no name, or no version")
     return name, version
+
+
+def loaded_by_name(text: str) -> Found:
+    """Return a plugin that a user names by its module, or as ``module:object``.
+
+    Parameters
+    ----------
+    text
+        What the user named; also the plugin's name.
+    """
+
+    def load() -> Any:
+        point = EntryPoint(text, text, PROJECT)
+        try:
+            return _load(point)
+        except ModuleNotFoundError as error:
+            if error.name != point.module:
+                raise
+            raise PluginError(
+                f"there is no module {point.module!r}: install it, or name its folder in PYTHONPATH"
+            ) from None
+
+    return Found(PluginInfo(text), load)
 
 
 def _place(distribution: Distribution) -> str:
@@ -203,5 +231,6 @@ def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterato
     declared = tomllib.loads(text)["project"]["entry-points"]
     for group, hook in groups.items():
         for name, value in declared.get(group, {}).items():
-            info = infos.setdefault(name, PluginInfo(name, table.PACKAGE, version))
+            package = table.PACKAGE
+            info = infos.setdefault(name, PluginInfo(name, package, version, package))
             yield Found(info, partial(_load, EntryPoint(name, value, group)), hook)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from keyword import iskeyword
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ...hints import CLASSES
 from ...hints import add as add_hint
+from ...hints import classes
 from ..base.table import face
 from ..errors import PluginError
 from ..ops.backend import Backend
@@ -20,15 +22,17 @@ from .info import PluginInfo
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["DISABLE", "KINDS", "NAMED", "Kind"]
+__all__ = ["KINDS", "NAMED", "Clash", "Kind", "is_reserved"]
 
-#: The environment variable with the names of plugins to disable.
-DISABLE = "GRADTAPE_DISABLE_PLUGINS"
 #: The kinds of objects that a text may name.
 NAMED = (
     *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
     *("schedule", "callback"),
 )
+
+
+class Clash(PluginError):
+    """One item of a plugin cannot be used, because of what another plugin provides."""
 
 
 class Kind:
@@ -77,7 +81,7 @@ class Kind:
         self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
-        if self.reserves and not info.may_use_reserved_names and _is_reserved(name):
+        if self.reserves and not info.may_use_reserved_names and is_reserved(name):
             who = info.distribution or info.name
             bare = name.rpartition("::")[2].rpartition(".")[2]
             raise PluginError(
@@ -105,7 +109,7 @@ class Kind:
             )
 
 
-def _is_reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """Return whether a name is bare, or has a package of gradtape in front."""
     if "::" in name:
         return name.partition("::")[0] in ("", face().__name__)
@@ -151,7 +155,7 @@ class _Ops(_Listed):
                 f"{info}: bare op names are gradtape's own; call the op "
                 f"'{info.distribution or info.name}::{name}'"
             )
-        if _is_reserved(name):
+        if is_reserved(name):
             raise PluginError(
                 f"{info}: the op {name!r} has gradtape's name in front; call it "
                 f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
@@ -161,7 +165,7 @@ class _Ops(_Listed):
         super().install(registry, info, name, item)
         if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
             item.rules_provider = info
-        if not info.ours:
+        if not item.verified:
             check_rules(item)
 
     def note(self, info: PluginInfo, name: Any, item: Any) -> None:
@@ -183,10 +187,10 @@ class _Backends(_Listed):
         for other in registry.backends.values():
             both = _modules(item) & _modules(other)
             if both and other.name != name:
-                raise PluginError(
+                raise Clash(
                     f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
                     f"which belong to the backend {other.name!r} ({other.provider}); only one "
-                    "backend can own an array type"
+                    f"backend can own an array type: call yours {other.name!r} to replace that one"
                 )
 
 
@@ -328,10 +332,10 @@ class _Hints(_Nested):
     ) -> None:
         super().check(registry, info, name, item, ops)
         place = name[0]
-        if place.rpartition(".")[2][:1].isupper() and place not in CLASSES:
+        if place.rpartition(".")[2][:1].isupper() and place not in classes():
             raise PluginError(
                 f"{info}: gradtape_hints has hints for the class {place!r}; classes that take some "
-                f"are {', '.join(CLASSES)}"
+                f"are {', '.join(classes())}"
             )
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
@@ -357,11 +361,38 @@ class _Names(_Nested):
             )
         if type(text) is not str or not text:
             raise PluginError(f"{info}: gradtape_names: the name {text!r} of a {kind} is no text")
-        if not info.may_use_reserved_names and _is_reserved(text):
+        if not info.may_use_reserved_names and is_reserved(text):
             who = info.distribution or info.name
             raise PluginError(
                 f"{info}: the {kind} cannot be called {text!r}: bare names, and names that start "
                 f"with a package of gradtape, are gradtape's own; call it '{who}::{text}'"
+            )
+
+    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+        super().install(registry, info, name, item)
+        registry.texts = {}
+
+    def remove(self, registry: Registry, name: Any, message: str) -> None:
+        super().remove(registry, name, message)
+        registry.texts = {}
+
+
+class _Namespaces(Kind):
+    """Modules under the package."""
+
+    def check(
+        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+    ) -> None:
+        package = face()
+        if not name.isidentifier() or name.startswith("_") or iskeyword(name):
+            raise PluginError(
+                f"{info}: gradtape_namespaces: {name!r} is no attribute; use an identifier that "
+                "does not start with '_'"
+            )
+        if name in package.__all__ or find_spec(f"{package.__name__}.{name}") is not None:
+            raise PluginError(
+                f"{info}: gradtape_namespaces: {package.__name__}.{name} is gradtape's own; choose "
+                "the name of your distribution"
             )
 
 
@@ -412,7 +443,7 @@ KINDS: tuple[Kind, ...] = (
     _ForOps("kernel", "(op name, backend name)"),
     _Rules(),
     _Names("name", "a mapping from names to objects", _are_named, waits=True),
-    Kind("namespace", "a module, or the path of one", _is_path, waits=True),
+    _Namespaces("namespace", "a module, or the path of one", _is_path, waits=True),
     _ForOps("lowering", "(op name, target)", waits=True),
     Kind("command", "a function of a parser", callable, waits=True),
     Kind("exporter", "a function", callable, waits=True),

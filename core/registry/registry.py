@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ... import hints
 from ...public import IMPORTING
 from ..base.dtypes import as_dtype
+from ..base.generations import MADE
+from ..base.table import PACKAGE
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
 from ..ops.collectives import Engine
+from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import ORDER, Candidate, PluginInfo, Rank
-from .kinds import KINDS, NAMED, Kind
+from .info import Candidate, Contest, PluginInfo, Rank
+from .kinds import KINDS, NAMED, Clash, Kind, is_reserved
 from .replacements import Replacements, called
+from .settings import ORDER
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
 
 __all__ = ["Registry"]
 
+#: The kinds of what belongs to an op.
+_OF_OPS = ("op", "kernel", "rule", "lowering")
 _BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -92,6 +101,8 @@ class Registry:
         #: The winners, by kind and name; and messages for what has none.
         self.owners: dict[tuple[str, Any], PluginInfo] = {}
         self.clashes: dict[tuple[str, Any], str] = {}
+        #: By kind and the object's id, the first text that names it; empty when names are added.
+        self.texts: dict[tuple[str, int], str] = {}
         self.replacements = Replacements(self)
         self.infos: list[PluginInfo] = []
         #: Notes on what was found and is no plugin.
@@ -102,27 +113,68 @@ class Registry:
         self._loaded: set[str] = set()  # the prefixes of late ops
         # changes of plugins to the ops of others: the original rules, and the new ones
         self._own_rules: dict[Op, tuple[Any, Any, Any]] = {}
-        self._given_rules: dict[Op, tuple[Any, Any]] = {}
+        self._given_rules: dict[Op, tuple[Any, Any, Any]] = {}
+        #: What ops meant when traces last used them, in registries before this one.
+        self.before: dict[str, tuple[Any, ...]] = {}
+        self._compared = False
 
-    def load(self, hook: str) -> None:
+    def compare(self) -> None:
+        """Have functions traced again if ops, rules or kernels that they may use have changed.
+
+        It is called for each trace, so that all traces so far were made with what ``before`` says.
+        """
+        if self._compared:
+            return
+        with IMPORTING:
+            for name in self.before:
+                with suppress(PluginError):
+                    self.find(name)  # a late op, which was in use
+            now = self._meanings()
+            if any(now.get(name, meant) != meant for name, meant in self.before.items()):
+                MADE.meaning_changed()
+            self._compared = True
+
+    def meanings(self) -> dict[str, tuple[Any, ...]]:
+        """Return what each op meant when traces last used it; equal if nothing changed."""
+        now = self._meanings()
+        return {**self.before, **now} if self._compared else {**now, **self.before}
+
+    def _meanings(self) -> dict[str, tuple[Any, ...]]:
+        kernels: dict[str, dict[str, Any]] = {}
+        for (name, backend), kernel in self.kernels.items():
+            kernels.setdefault(name, {})[backend] = kernel
+        nothing = (None, None, None)
+        return {
+            name: (op, self._given_rules.get(op, nothing)[2], kernels.get(name))
+            for name, op in self.ops.items()
+        }
+
+    def load(self, hook: str, enough: Callable[[], bool] = bool) -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
 
         Parameters
         ----------
         hook
             The hook's name, without ``gradtape_``.
+        enough
+            Plugins are called one after another, gradtape's own first, until this returns true.
         """
         waiting = self._waiting.get(hook)
-        if not waiting:
+        if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
-            while waiting:
+            while waiting and not enough():
                 info, load = waiting[0]
                 provided = load()
                 del waiting[0]  # only now, so that an interrupted import is repeated
                 info.waiting.discard(hook)
                 if provided is not None:
                     self.add(info, {hook: provided})
+
+    @cached_property
+    def packages(self) -> frozenset[str]:
+        """The packages whose distributions declare plugins: their code is a library's."""
+        return frozenset({PACKAGE, *(info.package for info in self.infos if info.package)})
 
     @property
     def plugins(self) -> list[PluginInfo]:
@@ -271,6 +323,8 @@ class Registry:
         override = self.kernels.get((op.name, backend.name))
         if override is not None:
             return backend.guarded(override, op.name)
+        if op.host and backend.xp is not np:
+            return backend.guarded(host_kernel(op, backend), op.name)
         try:
             bound: Callable[..., Any] = backend.bind(op.kernel)
         except AttributeError:
@@ -390,17 +444,113 @@ class Registry:
         PluginError
             If several plugins provide it, and none takes precedence.
         """
-        if kind not in NAMED:
-            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
-        found = self.names.get((kind, name))
+        found = self.find_named(kind, name)
         if found is not None:
             return found
-        self.refuse_clash("name", (kind, name))
-        known = [text for of, text in self.names if of == kind]
+        known = self.names_of(kind)
         raise UnknownName(
             f"unknown {kind} {name!r}{near_names(str(name), known)}; known: "
-            f"{', '.join(sorted(known))}{self._failed()}"
+            f"{', '.join(sorted(known))}{self.lacking(name)}"
         )
+
+    def find_named(self, kind: str, name: str) -> Any:
+        """Return the object that a text names, or ``None``; see :meth:`named`.
+
+        Parameters
+        ----------
+        kind, name
+            As for :meth:`named`.
+
+        Returns
+        -------
+        object or None
+            ``None`` if no plugin provides it.
+        """
+        if kind not in NAMED:
+            raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
+        key, table = (kind, name), self.tables["names"]
+        if type(name) is str and is_reserved(name):
+            # nobody else may provide it, so the plugins that are imported for it are the fewest
+            self.load("names", lambda: key in table)
+        else:
+            self.load("names")
+        found = table.get(key)
+        if found is None:
+            self.refuse_clash("name", key)
+        return found
+
+    def names_of(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind, those of gradtape first.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+
+        Returns
+        -------
+        list of str
+            An object with several names is there under each.
+        """
+        return [name for of, name in self.names if of == kind]
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a plugin provides an object of any kind under a name.
+
+        Parameters
+        ----------
+        name
+            The name.
+        """
+        return any((kind, name) in self.names for kind in NAMED)
+
+    def name_of(self, kind: str, item: Any) -> str | None:
+        """Return the text that names an object, for files.
+
+        Parameters
+        ----------
+        kind
+            As for :meth:`named`.
+        item
+            What a plugin provides: an object, a function or a class.
+
+        Returns
+        -------
+        str or None
+            Its first name; ``None`` if no plugin provides the object under a name.
+        """
+
+        def found() -> str | None:
+            texts = self.texts
+            if not texts:
+                texts = {}
+                for (of, name), x in list(self.tables["names"].items()):
+                    texts.setdefault((of, id(x)), name)
+                self.texts = texts
+            return texts.get((kind, id(item)))
+
+        self.load("names", lambda: found() is not None)
+        return found()
+
+    def lacking(self, name: Any) -> str:
+        """Return the end of a message for a name that no plugin provides: what to install.
+
+        Parameters
+        ----------
+        name
+            The name of an op, a class or an object.
+
+        Returns
+        -------
+        str
+            It starts with a separator; empty for a bare name, if all plugins are in use.
+        """
+        text = name if type(name) is str else ""
+        head = text.partition("::" if "::" in text else ".")[0]
+        install = ""
+        if head.replace("-", "_").isidentifier() and not is_reserved(text):
+            install = f"; install the package {head!r} that provides it"
+        return install + self._failed()
 
     def lowering(self, op: str, target: str) -> Callable[..., Any] | None:
         """Return how an executor or exporter expresses an op.
@@ -461,12 +611,40 @@ class Registry:
         """
         self._load_for(kind, name)
         found = sorted(self._candidates.get((kind, name), ()), key=self._place)
-        if kind == "rule":
-            found += [
-                Candidate(made.info, made.item, Rank.OWN)
-                for made in self.candidates("op", name)
-                if made.item.differentiable
-            ]
+        if kind == "rule":  # what the op brings itself
+            ops = [x for x in self.candidates("op", name) if x.item.differentiable]
+            found += [Candidate(x.info, x.item, Rank.OWN) for x in ops]
+        elif kind == "kernel":
+            ops = self.candidates("op", name[0])
+            found += [Candidate(x.info, x.item.kernel, Rank.OWN) for x in ops]
+        return found
+
+    def contested(self, ops: Collection[str] | None = None) -> list[Contest]:
+        """Return what plugins of several distributions provide.
+
+        Parameters
+        ----------
+        ops
+            Only what they provide for ops of these names; by default, everything.
+
+        Returns
+        -------
+        list of Contest
+            Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
+            ``others``; the text of one says so in words.
+        """
+        found = []
+        for kind, name in self._candidates:
+            if ops is not None and (
+                kind not in _OF_OPS or (name[0] if type(name) is tuple else name) not in ops
+            ):
+                continue
+            several = self.candidates(kind, name)
+            if len({x.info.distribution or x.info.name for x in several}) > 1:
+                clash = (kind, name) in self.clashes
+                winner = None if clash else several[0].info
+                others = several if clash else several[1:]
+                found.append(Contest(kind, name, winner, [x.info for x in others]))
         return found
 
     def _load_for(self, kind: str, name: Any) -> None:
@@ -546,16 +724,30 @@ class Registry:
         }
         ops = {**known, **{name: op for kind, name, op, _ in new if kind.name == "op"}}
         seen = set()
+        clashing = {}
         for kind, name, item, _ in new:
-            kind.check(self, info, name, item, ops)
+            try:
+                kind.check(self, info, name, item, ops)
+            except Clash as error:
+                clashing[kind.name, name] = str(error)
             if (kind.name, name) in seen:
                 raise PluginError(f"{info} provides the {kind.name} {name!r} twice")
             seen.add((kind.name, name))
+        info.clashes += clashing.values()
+        self.clashes.update(clashing)
         for kind, name, item, rank in new:
             kind.note(info, name, item)
-            found = self._candidates.setdefault((kind.name, name), [])
-            found.append(Candidate(info, item, rank))
-            self._choose(kind, name, found)
+            if (kind.name, name) not in clashing:
+                found = self._candidates.setdefault((kind.name, name), [])
+                found.append(Candidate(info, item, rank))
+                self._choose(kind, name, found)
+
+    def in_order_of_plugins(self) -> None:
+        """Sort backends as their plugins were found: the first host backend is the default."""
+        table = self.tables["backends"]
+        places = {id(info): i for i, info in enumerate(self.infos)}
+        ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
+        self.tables["backends"] = {name: table[name] for name in ordered}
 
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
@@ -592,23 +784,20 @@ class Registry:
             op.vjp, op.rules = rules, None
         else:
             op.replace_rules(rules)
-            if not info.ours:
-                check_rules(op)
+            check_rules(op)
         op.rules_provider = info
-        self._given_rules[op] = (op.rules, op.vjp)
+        self._given_rules[op] = (op.rules, op.vjp, rules)
 
     def give_back(self) -> None:
         """Undo the changes of plugins to what others provide, before a new registry is built."""
         for place, name in self.hints:
             hints.remove(place, name)
-        for op in self.ops.values():
-            op.forget_kernels()
         for op, own in self._own_rules.items():
             if self._has_given_rules(op):
                 op.rules, op.vjp, op.rules_provider = own
 
     def _has_given_rules(self, op: Op) -> bool:
-        rules, vjp = self._given_rules.get(op, (op, op))
+        rules, vjp, _ = self._given_rules.get(op, (op, op, op))
         return op.rules is rules and op.vjp is vjp
 
     def rules_from_elsewhere(self, op: Op) -> str:

@@ -12,6 +12,7 @@ from ..base.context import BackwardPass, active_tapes, running
 from ..base.holders import COUNTS
 from ..base.table import F
 from ..base.watcher import watcher
+from ..ops.checks import Check
 from ..tensors.tensor import Tensor, arrays_of
 from .records import MultiOutputRecord, Pick, Picks, with_rules
 
@@ -110,7 +111,10 @@ def _walk(
             else:
                 gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
             if like is not None:
-                gx = unbroadcast(gx, like.array if raw else like)
+                if type(like) is not Check:
+                    gx = unbroadcast(gx, like.array if raw else like)
+                elif type(gx) is not type(g) or gx.shape != g.shape or gx.dtype is not g.dtype:
+                    gx = like.held(gx, g)
             known = known_of(id)
             grads[id] = gx if known is None else _sum(known, gx)
             continue
@@ -132,7 +136,10 @@ def _walk(
             else:
                 gx = rule(g, saved.array if raw and type(saved) is Tensor else saved)
             if like is not None:
-                gx = unbroadcast(gx, like.array if raw else like)
+                if type(like) is not Check:
+                    gx = unbroadcast(gx, like.array if raw else like)
+                elif type(gx) is not type(g) or gx.shape != g.shape or gx.dtype is not g.dtype:
+                    gx = like.held(gx, g)
             known = known_of(id)
             grads[id] = gx if known is None else _sum(known, gx)
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_paths",
-    "is_meant",
     "lost_between",
     "lost_inputs",
     "reads_between",
@@ -39,27 +38,6 @@ __all__ = [
     "tell",
     "warn_of_breaks",
 ]
-
-#: Ops whose results do not depend on the values of inputs without a rule, and ops that end a path
-#: intentionally.
-_MEANT = frozenset(
-    {
-        "stop_gradient",
-        "zeros_like",
-        "ones_like",
-        "size_over",
-        "numbered_like",
-        "pad_ramp",
-        "max_pool_scatter",
-        "max_pool_gather",
-    }
-)
-
-
-def is_meant(op: Op, place: int) -> bool:
-    """Return whether an op intentionally has no gradient for an input."""
-    name = op.inputs[min(place, len(op.inputs) - 1)]
-    return op.name in _MEANT or op.name.startswith("random_") or name == "like"
 
 
 def lost_inputs(op: Op, inputs: Sequence[Any], output: Tensor, live: Collection[int]) -> list[int]:
@@ -77,7 +55,7 @@ def lost_inputs(op: Op, inputs: Sequence[Any], output: Tensor, live: Collection[
         and type(x) is Tensor
         and x.id in live
         and is_differentiable(x.dtype)
-        and not is_meant(op, i)
+        and not op.ends_at(i)
     ]
 
 

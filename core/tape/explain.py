@@ -18,7 +18,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .arguments import UnconnectedGradients, handle_of
 from .backward import run_backward
-from .broken import is_meant, lost_between, reads_between
+from .broken import lost_between, reads_between
 from .records import ELSEWHERE, is_read, outputs_of, pieces, reachable
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _lost(tape: GradientTape, target: Tensor, source: Tensor, reached: set[int],
         if b.floats
         and not isinstance(b.why, str)
         and b.why.rules is not None  # the tape follows an op without any rules
-        and not any(is_meant(b.why, i) for i in range(len(b.why.inputs)))
+        and not any(b.why.ends_at(i) for i in range(len(b.why.inputs)))
         and b.input in reached
         and b.output < target.id
     }

@@ -20,6 +20,7 @@ from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
 from ..ops.backend import shape_witness
+from ..ops.dispatch import transforms
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
@@ -244,15 +245,18 @@ class RecordingTape(Recorder):
                 self._breaks.append(Break(output.id, x.id, op, kind in "fc"))
                 continue
             fn, like = rule.fn_complex if kind == "c" else rule.fn, None
-            if rule.broadcasts:
+            pick, place = rule.pick, rule.single
+            if rule.check is not None and kind != "c" and _alike(x.array, array):
+                like = rule.check
+                fn, pick, place = rule.plain
+            elif rule.broadcasts:
                 shape = x.array.shape
                 # if these are equal in every run, there is nothing to sum and nothing to keep
                 if x.array.dtype is not array.dtype or not same_shape(shape, array.shape):
                     like = shape_witness(x)
-            place = rule.single
             if place is None:
                 keywords = rule.settings({**op.defaults, **params}) if rule.keywords else {}
-                edges.append((x.id, fn, rule.pick(values), keywords, like))
+                edges.append((x.id, fn, pick(values), keywords, like))
             else:
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
         if self.wary:
@@ -426,6 +430,11 @@ class RecordingTape(Recorder):
                     self.records.update({y.id: None for y in outputs if y.id not in self.records})
                 if not outputs:
                     self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Return whether two backends' arrays have one shape and dtype."""
+    return type(a) not in transforms and a.dtype is b.dtype and bool(a.shape == b.shape)
 
 
 def _none(gs: list[Any]) -> Sequence[Any]:

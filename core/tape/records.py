@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from ..ops.checks import Check
 from ..ops.rule import op_of
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of
@@ -37,8 +38,9 @@ __all__ = [
 ]
 
 #: The most common record, for one input: (input, rule, what the rule reads, like). The rule takes
-#: no parameters of the op. It reads nothing (None), one value, or a tuple of input and output.
-SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | None]"
+#: no parameters of the op. It reads nothing (None), one value, or a tuple of input and output. Its
+#: gradient is summed to the shape of ``like``, or must be as a :class:`Check` says.
+SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | Check | None]"
 #: None marks a watched tensor, or a further output of the :class:`MultiOutputRecord` before it. A
 #: list holds the fields of an :class:`Edge` per input. If ``keywords`` is None, ``values`` is the
 #: one value that the rule reads, or None.
@@ -183,8 +185,10 @@ def edges(record: Record) -> Iterator[Edge]:
 
 
 def _edge(
-    input: int, rule: Any, value: Any, keywords: dict[str, Any] | None, like: Tensor | None
+    input: int, rule: Any, value: Any, keywords: dict[str, Any] | None, like: Tensor | Check | None
 ) -> Edge:
+    if isinstance(like, Check):
+        rule, like = like.around(rule), None
     if keywords is not None:
         return Edge(input, rule, value, keywords, like)
     values = value if type(value) is tuple else () if value is None else (value,)

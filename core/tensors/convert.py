@@ -23,15 +23,17 @@ from ..base.sizes import (
 )
 from ..base.table import ops
 from ..base.tree import flatten
-from ..ops.backend import backend_for_type, current_backend, current_device
+from ..ops.backend import backend_for_type, current_backend, current_device, placed
 from ..ops.dispatch import check_alive, is_transformed, transforms
 from ..ops.floats import cast_integers
 from .frames import numbers_of, why_no_numbers
 from .tensor import Operators, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
+    from ..ops.backend import Backend
     from ..ops.primitive import Primitive
 
 __all__ = [
@@ -40,12 +42,15 @@ __all__ = [
     "as_held",
     "as_tensor",
     "beside",
+    "beside_tensors",
     "check_cast",
     "check_held",
     "constant",
     "floats",
     "operand",
     "own_array",
+    "with_each_other",
+    "with_others",
 ]
 
 # Python's number types, the narrowest first, and their positions, also of the types that are one of
@@ -153,6 +158,9 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
+    if is_transformed(value):  # in a rule that calls public functions
+        tensor = Tensor(check_alive(value))
+        return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:
@@ -177,11 +185,83 @@ def floats(*values: Any) -> list[Tensor]:
     Integers and booleans take the dtype of the others, or the default dtype if there are no others:
     the rule of ops that are declared ``floating``.
     """
-    tensors = [as_tensor(value) for value in values]
+    tensors = with_each_other(values)
     for x in tensors:
         if getattr(x.array.dtype, "kind", "b") in "biu":
             return cast_integers(tensors, range(len(tensors)), ops["cast"])
     return tensors
+
+
+def with_others(
+    value: Any, others: Sequence[Any], convert: Callable[[Any], Tensor] = as_tensor
+) -> Tensor:
+    """Return ``convert(value)``, with Python's numbers on the backend of the tensors beside them.
+
+    Numbers, and lists of numbers, have no place of their own. NumPy's arrays have one: they are
+    tensors of the current backend, and are not moved.
+    """
+    if type(value) is Tensor or not _may_be_numbers(value):
+        return convert(value)
+    return _placed(value, _place_of(others), convert)
+
+
+def with_each_other(values: Sequence[Any]) -> list[Tensor]:
+    """Return values as tensors, Python's numbers on the backend of the tensors among them."""
+    place = _place_of(values) if any(map(_may_be_numbers, values)) else None
+    return [_placed(value, place, as_tensor) for value in values]
+
+
+def _may_be_numbers(value: Any) -> bool:
+    return type(value) in _PLACES or isinstance(value, (list, tuple))
+
+
+def _placed(
+    value: Any, place: tuple[Backend, str] | None, convert: Callable[[Any], Tensor]
+) -> Tensor:
+    """Return ``convert(value)``, with Python's numbers at a place; None is the current one."""
+    if place is None or not _may_be_numbers(value):
+        return convert(value)
+    if any(isinstance(x, (np.ndarray, np.generic)) for x in flatten(value)):
+        return convert(value)
+    with placed(*place):
+        return convert(value)
+
+
+def beside_tensors(values: Any) -> AbstractContextManager[None] | None:
+    """Return a context in which new tensors are made where the tensors among some values are.
+
+    It is None if they are on the current backend or on several ones, and if there are NumPy arrays
+    among the values, which have a place of their own.
+    """
+    leaves = flatten(values)
+    place = _place_of(leaves)
+    if place is None or any(isinstance(x, (np.ndarray, np.generic)) for x in leaves):
+        return None
+    others = (_owner_of(x) for x in leaves)
+    if any(owner is not None and owner is not place[0] for owner in others):
+        return None
+    return placed(*place)
+
+
+def _place_of(values: Sequence[Any]) -> tuple[Backend, str] | None:
+    """Return where the first tensor is; None if it is on the current backend, or there is none."""
+    for value in flatten(list(values)):
+        owner = _owner_of(value)
+        if owner is not None:
+            array = value.array if isinstance(value, Operators) else value  # type: ignore[attr-defined]
+            return None if owner is current_backend() else (owner, owner.device(array))
+    return None
+
+
+def _owner_of(value: Any) -> Backend | None:
+    """Return the backend of a tensor or of another library's array; None for all else."""
+    if isinstance(value, Operators):
+        kind = type(value.array)  # type: ignore[attr-defined]
+        return None if kind in transforms else backend_for_type(kind)
+    kind = type(value)
+    if kind in _PLACES or kind in transforms or isinstance(value, (np.ndarray, np.generic)):
+        return None
+    return backend_for_type(kind) if _is_device_array(value) else None
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -221,17 +301,20 @@ def among(values: Sequence[Any]) -> list[Tensor]:
     if set(map(type, values)) == {Tensor}:
         return list(values)
     dtypes = _dtypes(flatten(list(values)))
-    return [_as_weak(value, dtypes) for value in values]
+    place = _place_of(values)
+    return [_placed(value, place, lambda x: _as_weak(x, dtypes)) for value in values]
 
 
-def as_held(value: Any, dtype: np.dtype[Any], place: str) -> Tensor:
-    """Return a value to store as ``dtype`` as a tensor; Python numbers of that kind get it."""
+def as_held(value: Any, like: Operators, place: str) -> Tensor:
+    """Return a value to store in ``like`` as a tensor; Python numbers get its dtype and backend."""
     if type(value) is Tensor:
         return value
+    dtype = like.dtype  # type: ignore[attr-defined]
     weak = _weak_dtype(value, [dtype])
     if weak is not None and weak.kind != "c":
         check_held(value, dtype, place)
-    return as_tensor(value, dtype if weak == dtype else None)
+    wanted = dtype if weak == dtype else None
+    return with_others(value, (like,), lambda x: as_tensor(x, wanted))
 
 
 def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
@@ -312,7 +395,11 @@ def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> 
             # an input without a gradient, among others that have one, is an index or a condition
             if op.rules is not None and op.rules[position] is None and op.differentiable:
                 dtype = None
-        return as_tensor(value) if dtype is None else _cast_weakly(value, dtype)
+        return with_others(
+            value,
+            inputs,
+            as_tensor if dtype is None else lambda x: _cast_weakly(x, dtype),
+        )
     except (TypeError, ValueError, OverflowError) as error:
         if op.variadic or position >= len(op.inputs):
             argument = f"argument {position}"

@@ -17,7 +17,7 @@ from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
 from ..ops.backend import backend_of, to_numpy
 from ..ops.dispatch import is_transformed
-from .convert import as_tensor, check_held
+from .convert import as_tensor, check_held, with_others
 from .tensor import Tensor
 from .variable import Variable
 
@@ -328,7 +328,7 @@ class Place:
         if type(values) not in SCALARS:
             # a size is weak, and each run checks whether it fits the dtype, as for Python numbers
             weak = is_open(values)
-            values = Tensor(as_symbol(values, [x.dtype])) if weak else as_tensor(values)
+            values = Tensor(as_symbol(values, [x.dtype])) if weak else with_others(values, (x,))
             shape = broadcast_shapes(values.shape, picked.shape, op=name)
             if None not in (shape, picked.shape) and len(shape or ()) > len(picked.shape):
                 raise ValueError(

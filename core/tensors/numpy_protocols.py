@@ -170,7 +170,7 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
         + "; use .numpy() to compute it outside the tape, or register it, where rule(g, x) is its "
         "gradient rule (or None):\n"
         "    from types import SimpleNamespace as Plugin\n"
-        f"    op = gradtape.core.extend.Op('mine::{name}', {kernel!r}, inputs={inputs}, "
+        f"    op = gradtape.plugin.Op('mine::{name}', {kernel!r}, inputs={inputs}, "
         f"gradients={{{rules}}})\n"
         "    gradtape.register_plugin(Plugin(gradtape_ops=gradtape.hookimpl(lambda: [op])), 'mine')"
     )

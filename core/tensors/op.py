@@ -37,6 +37,7 @@ class Op(Primitive):
         ``("*arrays",)`` means any number of arrays.
     gradients
         One gradient rule per input name (``NONDIFF`` for an input without one); see :class:`Rule`.
+        They are for ops with one output.
     vjp
         Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
         ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
@@ -76,6 +77,42 @@ class Op(Primitive):
         Whether it is defined for floating numbers only, or the names of the inputs for which it is.
         Their integers and booleans are then cast before it runs: to the dtype of the other ones, or
         to the default dtype if all are integers.
+    view
+        Whether the result may be a view of the first input; further inputs then only give its
+        shape. ``"reshape"`` if the elements also keep their order. False if the result is always a
+        new array, so that compiled programs may reuse the memory of its inputs. None, the default,
+        says nothing.
+    identity
+        Whether it returns its first input unchanged and matters to tapes only. Runs without
+        gradients leave it out.
+    reads
+        ``"values"``, the default, or ``"shapes"``: the result depends only on the shapes and dtypes
+        of the inputs. It is then a constant wherever they are known, and no gradient is missed.
+    integers
+        How it computes the sizes of a trace, which may be expressions of unknown sizes: a function
+        of NumPy arrays of Python integers and sizes, with the op's parameters, such as
+        ``operator.add``. ``"moves"`` if the kernel only moves elements, so that it can move these.
+        By default, a size that went through the op is unknown.
+    ends_gradients
+        Whether inputs without a gradient rule have none on purpose, or the names of those inputs.
+        Paths that end there are not reported as broken. An input called ``like`` always does.
+    pointwise
+        Whether the formula for numbers also holds for each element of larger arrays, so that a
+        saved gradient rule may use it at any rank. True by default if ``batch="elementwise"``.
+    inline
+        Whether compiled programs are faster with the steps of its portable kernel than with one
+        call of a backend's kernel.
+    random
+        Whether it draws from the key that is its first input. The examples of a ``vmap`` then get
+        keys of their own, and files for other runtimes refuse it.
+    host
+        Whether the kernel is for host memory, such as a function of C, Fortran or SciPy: it always
+        receives NumPy and NumPy arrays. On a device they are copied, programs of JAX call back,
+        and exports refuse the op. A function of a backend may return the backend's own kernel
+        (a function of its arrays and the parameters), or None.
+    verified
+        Whether ``gradtape.testing.check_op`` passes for it. The shapes of its gradients are then
+        not checked in every backward pass; otherwise, a wrong one is an error there.
     doc
         The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
         are generated from the record if they are missing.
@@ -83,11 +120,12 @@ class Op(Primitive):
     Raises
     ------
     PluginError
-        If the kernel's signature has another form, or the rules do not match the inputs.
+        If the kernel's signature has another form, the rules do not match the inputs, or what the
+        record says is contradictory.
 
     Examples
     --------
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
     <op example::cube(x)>
     """
@@ -129,6 +167,8 @@ class Op(Primitive):
         if tapes and self.floating and len(inputs) > 1:
             inputs = as_read(self, inputs)  # type: ignore[assignment]
         if type(result) is tuple or type(result) is list:
+            if self._rules is not None:
+                self._check_one_output(result)
             outputs = [Tensor(array) for array in result]
             for tape in tapes:
                 tape.record_joint(self, inputs, outputs, params)
@@ -152,6 +192,14 @@ class Op(Primitive):
                 handles.append(operand(x, self, position, inputs))
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
 
+    def _check_one_output(self, results: Sequence[Any]) -> None:
+        """Raise if the op has a gradient rule for each input, which is for one output only."""
+        if any(self._rules or ()):
+            raise PluginError(
+                f"op {self.name!r} has {len(results)} outputs, but gradients= gives the gradient "
+                "of one; pass vjp= instead, whose first argument has a gradient for each output"
+            )
+
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Return a rule with named parameters as a function of all inputs and outputs."""
         names = list(inspect.signature(fn).parameters)[1:]
@@ -166,6 +214,11 @@ class Op(Primitive):
         def vjp(
             gs: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
         ) -> list[Any]:
+            if len(outputs) > 1:
+                raise GradientError(
+                    f"op {self.name!r} has {len(outputs)} outputs, but its gradient rule "
+                    f"{fn.__name__!r} is for one; give the op a vjp= instead"
+                )
             given = {**dict(zip(self.inputs, inputs, strict=False)), "out": outputs[0]}
             # user code calls public ops, so it receives tensors even if the pass runs on arrays
             tensors = type(gs[0]) is Tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..base.context import active_tapes
 from ..base.sizes import same_shape
-from ..ops.dispatch import scalar_tables
+from ..ops.dispatch import scalar_tables, transforms
 from ..ops.floats import as_read
 from ..ops.rule import BOTH
 from .op import Op, name_op
@@ -46,19 +46,28 @@ class UnaryOp(Op):
                 if quick is None or getattr(result.dtype, "kind", "c") == "c" or tape.wants_ops:
                     tape.record(self, (x,), output, _NO_PARAMS)
                     continue
-                place, fn = quick
+                place, fn, check = quick
+                if check is not None and (
+                    type(array) in transforms
+                    or array.dtype is not result.dtype
+                    or array.shape != result.shape
+                ):
+                    tape.record(self, (x,), output, _NO_PARAMS)
+                    continue
                 if place == BOTH:
-                    records[output.id] = (x.id, fn, (x, output), None)
+                    records[output.id] = (x.id, fn, (x, output), check)
                     continue
                 saved = x if place == 0 else output if place == 1 else None
-                records[output.id] = (x.id, fn, saved, None)
+                records[output.id] = (x.id, fn, saved, check)
         return output
 
     def raw(self, x: Any) -> Any:
         return (self._kernels.get(type(x)) or self.resolve((x,)))(x)
 
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
-        kernel = self._kernels[type(arrays[0])] = super().resolve(arrays)
+        kernel = super().resolve(arrays)
+        kind = type(arrays[0])  # the first run may be checked, and later ones are not
+        self._kernels[kind] = self._kernels.get((kind,), kernel)
         return kernel
 
 
@@ -132,9 +141,12 @@ class BinaryOp(Op):
             ):
                 tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
-            place, fn = quick
+            place, fn, check = quick
+            if check is not None and type(array) in transforms:
+                tape.record(self, (x, y), output, _NO_PARAMS)
+                continue
             saved = None if place < 0 else x if place == 0 else y if place == 1 else output
-            records[output.id] = (source.id, fn, saved, None)
+            records[output.id] = (source.id, fn, saved, check)
             if tape.wary and (x is a or y is b):
                 tape.look_at_numbers((x, y), (output,), False)
         return output

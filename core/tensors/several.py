@@ -23,13 +23,22 @@ def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
     Parameters
     ----------
     variables
-        The variables; the caller must hold :func:`exclusive` of them.
+        The variables. An executor passes those of ``graph.updates``, which are locked while it
+        runs.
     arrays
         An array for each, of its variable's backend, shape and dtype.
 
     See Also
     --------
     Variable.set_array : The same for one.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import set_arrays
+    >>> v = gt.Variable([1.0, 2.0])
+    >>> set_arrays([v], [np.array([3.0, 4.0], "float32")])
+    >>> v.tolist()
+    [3.0, 4.0]
     """
     for tape in active_tapes.get():
         for variable in variables:

@@ -312,7 +312,7 @@ class Variable(Held):
             If the dtype cannot be cast, or the value is on another backend; the variable is
             unchanged.
         """
-        value = as_held(value, self.dtype, "assign")
+        value = as_held(value, self, "assign")
         array = self._checked(value, "assign")
         with self.lock:
             self._set(array)
@@ -338,7 +338,7 @@ class Variable(Held):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self.dtype, "assign_add")
+        delta = as_held(delta, self, "assign_add")
         with self.lock:
             value = self._current() + delta
             self._set(self._checked(value, "assign_add"))
@@ -364,7 +364,7 @@ class Variable(Held):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self.dtype, "assign_sub")
+        delta = as_held(delta, self, "assign_sub")
         with self.lock:
             value = self._current() - delta
             self._set(self._checked(value, "assign_sub"))

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.context import active_batches, active_tapes, recording_to, strictness
 from ..base.dtypes import is_differentiable
+from ..base.generations import MADE
 from ..base.handle import next_id
 from ..base.limits import changing
 from ..base.recorder import Recorder
@@ -351,10 +352,10 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from gradtape.core.extend import Op
+    >>> from gradtape.plugin import Op
     >>> cube = Op("example::cube", lambda xp, x: x**3, gradients={"x": lambda g, x: 3 * g * x * x})
     >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [cube]))
-    >>> gt.register_plugin(plugin, "example")
+    >>> registered = gt.register_plugin(plugin, "example")
     >>> @gt.register_jvp("example::cube")
     ... def forward(tangents, inputs, outputs):
     ...     return 3.0 * tangents[0] * inputs[0] * inputs[0]
@@ -366,6 +367,7 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
         op.jvp = rule
+        MADE.meaning_changed()
         return rule
 
     return register

@@ -96,7 +96,7 @@ def failed(error: BaseException, printed: bool = False) -> NoReturn:
     code, summary, text = _report(error)
     text = None if printed else text
     if _lines:
-        _lines[0].fail(summary, text, code)
+        _lines[0].fail(summary, text, code, error)
     failed_alone(code, text or (None if printed else summary))
 
 

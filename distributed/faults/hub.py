@@ -218,19 +218,27 @@ class Hub(threading.Thread):
     def _decide(self) -> None:
         if self.code:
             return
-        codes = {x["code"] for x in self.failures.values()}
-        if self.failures:
-            texts = {r: x["text"] for r, x in self.failures.items() if x["text"]}
-            for text in dict.fromkeys(texts.values()):
-                self.say(text, [rank for rank in texts if texts[rank] == text])
+        if self.gone:  # the collectives of the others fail because of it, in engines that notice
+            own = {r: x for r, x in self.failures.items() if not x.get("collective")}
+            self._print(own)
+            pids = {rank: self.pids[rank] for rank in self.gone}
+            told = [verdicts.gone(pids, self.hosts), *([verdicts.failed(own)] if own else [])]
+            self._end("; ".join(told), 1)
+        elif self.failures:
+            self._print(self.failures)
+            codes = {x["code"] for x in self.failures.values()}
             self._end(verdicts.failed(self.failures), min(codes))
-        elif self.gone:
-            self._end(verdicts.gone({r: self.pids[r] for r in self.gone}, self.hosts), 1)
         elif self.left and (self.alone or any(x["code"] for x in self.left.values())):
             # the first rank that failed, or that others wait for
             rank = min(self.left, key=lambda r: (not self.left[r]["code"], self.left[r]["count"]))
             count, code = self.left[rank]["count"], self.left[rank]["code"]
             self._end(verdicts.left(rank, count, code, self.alone, self.hosts), code or 1)
+
+    def _print(self, failures: dict[int, Message]) -> None:
+        """Print tracebacks, equal ones once."""
+        texts = {r: x["text"] for r, x in failures.items() if x["text"]}
+        for text in dict.fromkeys(texts.values()):
+            self.say(text, [rank for rank in texts if texts[rank] == text])
 
     def _end(self, reason: str, code: int) -> None:
         self.code = code

@@ -47,7 +47,7 @@ COLLECTIVES = (
 )
 #: How a rank reports its state to its supervisor: see cli/supervisor.py.
 STATE = "GRADTAPE_STATE_FD"
-JOINING, JOINED, DONE = b"i", b"j", b"d"
+JOINING, JOINED, INFORMED, DONE = b"i", b"j", b"e", b"d"
 #: Seconds in one collective after which a rank reports which one it is.
 LONG = 1.0
 #: Seconds after which a rank ends itself if nothing else ends it.
@@ -80,6 +80,8 @@ class Lifeline(threading.Thread):
         self.count = 0
         self.doing: tuple[str, Any, float] | None = None
         self.first_left: int | None = None
+        #: The last error of a collective.
+        self.lost: BaseException | None = None
         self.leaving = False
         # when this rank last asked for a report, and when it last sent one
         self._asked = self._answered = 0.0
@@ -112,6 +114,9 @@ class Lifeline(threading.Thread):
                 self.wire.send(alone=f"in {self._told()}")
             try:
                 return method(*arguments, **settings)
+            except Exception as error:
+                self.lost = error
+                raise
             finally:
                 self.doing = outer
 
@@ -127,7 +132,9 @@ class Lifeline(threading.Thread):
         finally:
             self.step, self.timeout = before
 
-    def fail(self, summary: str, text: str | None, code: int) -> NoReturn:
+    def fail(
+        self, summary: str, text: str | None, code: int, error: BaseException | None = None
+    ) -> NoReturn:
         """End the job, and this process, because this rank failed.
 
         Parameters
@@ -138,15 +145,25 @@ class Lifeline(threading.Thread):
             A text that is printed once for all ranks that fail with the same text, or None.
         code
             The exit code.
+        error
+            The exception, if there is one. If a collective raised it, another rank may be the
+            cause.
         """
         if not self.is_alive():
             say(text or summary, self.rank, self.size, self.hosts)
             leave_at_once(code)
-        self.wire.send(failed={"summary": summary, "text": text, "code": code})
+        failed = {"summary": summary, "text": text, "code": code}
+        self.wire.send(failed={**failed, "collective": self._raised(error)})
         if not self._ended.wait(PATIENCE) and text:
             say(text, self.rank, self.size, self.hosts)
         time.sleep(PATIENCE)  # the thread ends the process, at the latest by now
         leave_at_once(code)
+
+    def _raised(self, error: BaseException | None) -> bool:
+        """Return whether an exception is, or follows from, the last one of a collective."""
+        while error is not None and error is not self.lost:
+            error = error.__cause__ or error.__context__
+        return error is not None
 
     def leave(self, code: int = 0) -> None:
         """Report that this rank's script ended, and wait until the scripts of all ranks have."""
@@ -223,6 +240,7 @@ class Lifeline(threading.Thread):
     def _end(self, reason: str, code: int) -> None:
         """Print why the job ends, and end this process once all ranks have printed it."""
         self._ended.set()
+        tell_supervisor(INFORMED)
         tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         self.wire.send(told=True)
@@ -238,6 +256,7 @@ class Lifeline(threading.Thread):
     def _end_alone(self, reason: str) -> NoReturn:
         """End the process without the hub."""
         self._ended.set()
+        tell_supervisor(INFORMED)
         tell_supervisor(DONE)
         say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         time.sleep(GRACE)  # so that the others can print it too

@@ -24,7 +24,7 @@ import griffe
 import numpy as np
 
 import gradtape as gt
-from gradtape.core.extend import Op
+from gradtape.plugin import Op
 from gradtape.public import HOMES
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -28,9 +28,6 @@ _OF_OUTPUT = """``activity_regularizer``
     layer."""
 
 
-_OURS = __name__.partition(".")[0]
-
-
 class Configured(Layer):
     """A layer that keeps each argument of its constructor as an attribute of the same name.
 
@@ -77,10 +74,13 @@ class Configured(Layer):
         kind: Any = type(self)
         names = _arguments(kind)
         lacking = [name for name in names if not hasattr(self, name)]
-        if lacking and kind.get_config.__module__.partition(".")[0] == _OURS:
+        configuring = next(cls for cls in kind.__mro__ if "get_config" in vars(cls))
+        # a get_config() further down adds the arguments that its class knows, and no later ones
+        unknown = [x for x in lacking if not issubclass(configuring, names[x])]
+        if unknown:
             raise TypeError(
-                f"{kind.__name__}: its constructor takes {lacking[0]!r}, but the layer keeps no "
-                f"attribute of this name: set self.{lacking[0]}, or define get_config()"
+                f"{kind.__name__}: its constructor takes {unknown[0]!r}, but the layer keeps no "
+                f"attribute of this name: set self.{unknown[0]}, or define get_config()"
             )
         kept = [name for name in names if name not in lacking]  # get_config around adds the others
         given = {name: _serialized(name, getattr(self, name)) for name in kept}
@@ -139,18 +139,21 @@ class Configured(Layer):
 
 
 @functools.cache
-def _arguments(kind: Any) -> tuple[str, ...]:
-    """Return the names of a constructor's arguments, with those that ``**kwargs`` stand for."""
-    names: dict[str, None] = {}
+def _arguments(kind: Any) -> dict[str, type]:
+    """Return a constructor's arguments, with those that ``**kwargs`` stand for; and their classes.
+
+    ``**rules: Unpack[Rules]`` stands for the rules of weights alone.
+    """
+    names: dict[str, type] = {}
     for cls in kind.__mro__:
         if "__init__" not in vars(cls):
             continue
         _, *parameters = inspect.signature(inspect.unwrap(cls.__init__)).parameters.values()
         further = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        names |= dict.fromkeys(p.name for p in parameters if p not in further)
-        if not further or cls.__module__.partition(".")[0] == _OURS:
+        names |= {p.name: cls for p in parameters if p not in further and p.name not in names}
+        if all("Unpack[Rules]" in str(p.annotation) for p in further):
             break
-    return tuple(names)
+    return names
 
 
 def _serialized(name: str, value: Any) -> Any:

@@ -480,7 +480,11 @@ class Layer(Module):
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints that the constructor received."""
         given = {rule: getattr(self, rule) for rule in self._rules()}
-        return {rule: serialized(x) for rule, x in given.items() if x is not None}
+        return {
+            rule: serialized(rule.rpartition("_")[2], x)
+            for rule, x in given.items()
+            if x is not None
+        }
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:

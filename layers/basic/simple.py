@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...core.extend import as_tensor, is_open, known_size, ops
+from ...core.extend import Op, as_tensor, is_open, known_size, ops
 from .. import activations
 from ..base.configured import Configured
 from ..base.losses import Rules
@@ -45,12 +45,21 @@ class Activation(Configured, saved_as="layers.Activation"):
     ) -> None:
         super().__init__(name, dtype, **rules)
         self.activation = activations.get(activation)
+        self._gradtape_named = self.activation if isinstance(activation, str) else None
 
     def call(self, x: Any) -> Any:
         """Apply the activation to ``x``."""
-        if isinstance(activations.serialize(self.activation), str):
+        if self.activation is not None and self._is_named():
             x = in_floats(self, x)
         return x if self.activation is None else self.activation(x)
+
+    def _is_named(self) -> bool:
+        """Return whether a text names the activation, which then computes with floats."""
+        known = self.activation is self._gradtape_named
+        return known or (
+            isinstance(self.activation, Op)
+            and isinstance(activations.serialize(self.activation), str)
+        )
 
 
 class Flatten(Configured, saved_as="layers.Flatten"):

@@ -36,6 +36,8 @@ class Cell(Configured):
     """
 
     gates: ClassVar[int]
+    #: Whether the first state after a step is its output; a class that defines ``step`` says so.
+    state_is_output: ClassVar[bool] = False
     ruled: ClassVar[Mapping[str, str]] = {
         "kernel": "kernel",
         "recurrent": "recurrent_kernel",
@@ -165,6 +167,8 @@ class Cell(Configured):
         """Return zeros, for inputs ``x`` of one step."""
         return [zeros_beside(x, n, self.kernel.dtype) for n in self.state_size]
 
+    initial_states.gives_zeros = True  # type: ignore[attr-defined]
+
     def projected(self, x: Any) -> Any:
         """Return the inputs' contribution, for inputs of one step or of many."""
         if sizes_differ((x.shape or (None,))[-1], self.kernel.shape[0]):
@@ -259,6 +263,7 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 1
 
     def __init__(
@@ -326,6 +331,7 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 4
 
     def __init__(
@@ -434,6 +440,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
     (2, 4)
     """
 
+    state_is_output = True
     gates = 3
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {

@@ -65,7 +65,7 @@ class _Recurrent(RNN):
 
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints of the cell's weights, and of the output."""
-        activity = serialized(self.activity_regularizer)
+        activity = serialized("regularizer", self.activity_regularizer)
         own = {} if activity is None else {"activity_regularizer": activity}
         return {**self.cell.rules_given(), **own}
 

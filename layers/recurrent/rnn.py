@@ -24,13 +24,10 @@ from ..base.layer import Elsewhere
 from ..base.losses import Rules
 from ..base.precision import in_policy
 from ..base.restored import check_part
-from .cells import GRUCell, LSTMCell, SimpleRNNCell, zeros_beside
+from .cells import zeros_beside
 from .stacked import StackedRNNCells, called, inlined
 
 __all__ = ["RNN"]
-
-
-_OURS = (SimpleRNNCell, LSTMCell, GRUCell)
 
 
 class RNN(Configured, saved_as="layers.RNN"):
@@ -281,8 +278,8 @@ class RNN(Configured, saved_as="layers.RNN"):
                     y, after = called(cell, row, before, training)
                 return y, after, [reduce(ops["add"], added)] if added else []
 
-        # the first state of our cells is their last output, unless steps are masked
-        alone = type(cell) in _OURS and inlined(cell) and mask is None
+        # the first state of some cells is their last output, unless steps are masked
+        alone = inlined(cell) and _state_is_output(cell) and mask is None
 
         def body(carry: Any, scanned: Any) -> tuple[Any, Any]:
             before, last = carry
@@ -327,6 +324,16 @@ class RNN(Configured, saved_as="layers.RNN"):
     def _output_size(self) -> int:
         size = getattr(self.cell, "output_size", None)
         return int(self._state_sizes()[0] if size is None else size)
+
+
+def _state_is_output(cell: Any) -> bool:
+    """Return whether the class that defines a cell's step, or one below, says so."""
+    for cls in type(cell).__mro__:
+        if "state_is_output" in vars(cls):
+            return bool(cls.state_is_output)  # type: ignore[attr-defined]
+        if "step" in vars(cls):
+            return False
+    return False
 
 
 def _row(x: Any) -> Any:

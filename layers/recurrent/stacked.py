@@ -109,6 +109,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
             found += [zeros_beside(x, n, next(known) or dtype) for n in _sizes(cell)]
         return found
 
+    initial_states.gives_zeros = True  # type: ignore[attr-defined]
+
     def masks(self, x: Any, training: Any) -> list[Any]:
         """Return the masks of every cell, for inputs ``x`` of one step: the same at each step."""
         found = []
@@ -148,7 +150,7 @@ def inlined(cell: Any) -> bool:
     kind = type(cell)
     own = kind.call is not Cell.call or kind.masked is not Cell.masked
     drops = cell.input_dropout is not None or cell.state_dropout is not None
-    return kind.saved_as is not None or (drops and not own)
+    return not own and (kind.saved_as is not None or drops)
 
 
 def called(cell: Any, x: Any, states: list[Any], training: Any) -> tuple[Any, list[Any]]:

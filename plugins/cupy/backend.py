@@ -51,6 +51,7 @@ class CupyBackend(Backend):
 
     name = "cupy"
     array_module = "cupy"
+    promotes = True
     waits = True
 
     @property

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, Engine, hookimpl, numpy_dtype
 from .engine import JaxEngine
+from .launching import gradtape_launchers
 from .stopwatch import JaxStopwatch
 
 __all__ = [
@@ -22,13 +23,12 @@ __all__ = [
     "gradtape_collectives",
     "gradtape_diagnoses",
     "gradtape_kernels",
+    "gradtape_launchers",
 ]
 
 INSTALL = 'pip install "gradtape[jax]"'
 #: Whether JAX compiles for an export, which cannot call back to this process.
 exporting: ContextVar[bool] = ContextVar("exporting", default=False)
-#: NumPy's functions whose inputs share one dtype.
-_UFUNCS = {name for name, x in vars(np).items() if isinstance(x, np.ufunc) and name != "ldexp"}
 
 
 class JaxBackend(Backend):
@@ -141,10 +141,11 @@ class JaxBackend(Backend):
 
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of JAX arrays, with NumPy's rules for dtypes."""
-        bound = super().bind(kernel)
-        if isinstance(kernel, str) and kernel in _UFUNCS:
-            bound = _promoting(getattr(np, kernel), bound)
-        return self.typed(bound)
+        return self.typed(super().bind(kernel))
+
+    def guarded(self, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Return a plugin's kernel with 64-bit numbers, and results as arrays of strong dtypes."""
+        return kernel if hasattr(kernel, "_typed") else self.typed(kernel)
 
     def typed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a kernel that uses 64-bit numbers, and whose results have strong dtypes."""
@@ -158,12 +159,19 @@ class JaxBackend(Backend):
                     return [strong(x) for x in found]
                 return strong(found)
 
+        run._typed = True  # type: ignore[attr-defined]
         return run
 
     def _strong(self, x: Any) -> Any:
-        """Return an array that promotes as in NumPy; JAX's scalars have weak dtypes."""
-        if getattr(x, "weak_type", False) or not isinstance(x, self._jax.Array):
-            return self._jax.lax.asarray(x).astype(x.dtype)
+        """Return an array that promotes as in NumPy; JAX's scalars have weak dtypes.
+
+        Numbers and NumPy's arrays become arrays of JAX. Anything else is left to the caller's
+        check of results, which names the op.
+        """
+        if isinstance(x, self._jax.Array):
+            return x.astype(x.dtype) if getattr(x, "weak_type", False) else x
+        if isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
+            return self._jax.numpy.asarray(np.asarray(x))
         return x
 
     def on_host(
@@ -175,8 +183,6 @@ class JaxBackend(Backend):
         """Call a function of NumPy arrays; compiled programs call back to the host."""
         if not any(isinstance(x, self._jax.core.Tracer) for x in arrays):
             return super().on_host(function, arrays, results)
-        if exporting.get():
-            raise TypeError("its kernel is a function of the host, which an export cannot hold")
         shapes = tuple([self._jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in results])
 
         def call(*values: Any) -> tuple[NDArray[Any], ...]:
@@ -193,32 +199,6 @@ class JaxBackend(Backend):
         from .compiling import compiled_by_xla
 
         return compiled_by_xla(self, program, arrays)
-
-
-def _promoting(ufunc: np.ufunc, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a JAX function that casts its operands as NumPy does."""
-
-    @functools.cache
-    def common(*dtypes: Any) -> Any:
-        result = np.result_type(*dtypes)
-        with np.errstate(all="ignore"):
-            found = ufunc(*(np.ones(1, x) if isinstance(x, np.dtype) else x() for x in dtypes))
-        given = found[0].dtype if isinstance(found, tuple) else found.dtype
-        return given if given.kind in "fc" and result.kind in "biu" else result
-
-    def run(*arrays: Any) -> Any:
-        dtypes: list[Any] = [getattr(x, "dtype", None) for x in arrays]
-        if len(set(dtypes)) == 1 and dtypes[0].kind in "fc":
-            return function(*arrays)
-        kinds: list[Any] = [
-            type(x) if t is None else t for x, t in zip(arrays, dtypes, strict=True)
-        ]
-        wanted = common(*kinds)
-        return function(
-            *(x if t is None or t == wanted else x.astype(wanted) for x, t in zip(arrays, dtypes))
-        )
-
-    return run
 
 
 @hookimpl(trylast=True)

@@ -9,10 +9,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ...core.errors import DistributedError
-from ...core.extend import registry
-from ..mpi.launchers import Place, place
+from ...core.extend import Launcher, Place, hookimpl, place, registry
 
-__all__ = ["Launch", "named"]
+__all__ = ["JaxLauncher", "Launch", "gradtape_launchers", "named"]
 
 #: The variables of processes started by hand: coordinator, number of processes, own number.
 COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
@@ -29,6 +28,22 @@ _PORTS = range(20000, 30000)
 def named() -> bool:
     """Return whether the environment names a coordinator and several processes."""
     return bool(os.environ.get(COORDINATOR)) and (_number(COUNT) or 1) > 1
+
+
+class JaxLauncher(Launcher):
+    """Processes on this host, which find each other through a coordinator."""
+
+    def environments(self, ranks: int) -> list[dict[str, str]]:
+        """Return the coordinator's address, with a port that is free now."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return [{COORDINATOR: f"127.0.0.1:{free.getsockname()[1]}"}] * ranks
+
+
+@hookimpl(trylast=True)
+def gradtape_launchers() -> dict[str, Launcher]:
+    """Provide the launcher of the engine ``"jax"``."""
+    return {"jax": JaxLauncher()}
 
 
 @dataclass

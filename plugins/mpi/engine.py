@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable, DistributedError
 from ...core.extend import Communicator, Engine, Kept, hookimpl
-from .launchers import started
+from .launchers import gradtape_launchers, started
 
-__all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives"]
+__all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives", "gradtape_launchers"]
 
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"

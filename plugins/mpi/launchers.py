@@ -1,16 +1,19 @@
-"""Reads the environment variables that launchers set for the processes that they start."""
+"""The launchers of MPI: ``mpiexec``, and the variables of the processes that launchers start."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from typing import NamedTuple
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-__all__ = ["TRAINING", "Place", "place", "started"]
+from ...core.errors import BackendUnavailable
+from ...core.extend import Launcher, Place, hookimpl
 
-#: Set for ranks started by ``gradtape train``: ``init`` then prints a header.
-TRAINING = "GRADTAPE_TRAINING"
+__all__ = ["MPILauncher", "gradtape_launchers", "place", "started"]
+
 #: The variables of the rank and the number of processes: MPICH and Intel MPI, Open MPI, SLURM.
 WORLD = (
     ("PMI_RANK", "PMI_SIZE"),
@@ -24,13 +27,28 @@ HOST = (
 )
 
 
-class Place(NamedTuple):
-    """The rank of this process and the number of processes, in the job and on its host."""
+class MPILauncher(Launcher):
+    """``mpiexec``, and the variables that it, SLURM and others set for the processes they start."""
 
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
+    def place(self, environment: Mapping[str, str]) -> Place | None:
+        """Return the place that the variables say."""
+        return place(environment)
+
+    def command(self, ranks: int, program: Sequence[str]) -> Sequence[str]:
+        """Return a command with the ``mpiexec`` beside Python, or on the path."""
+        beside = str(Path(sys.executable).parent)
+        path = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
+        if path is None:
+            raise BackendUnavailable(
+                "no mpiexec was found: pip install mpich, or load the module of the cluster's MPI"
+            )
+        return [path, "-n", str(ranks), *program]
+
+
+@hookimpl(trylast=True)
+def gradtape_launchers() -> dict[str, Launcher]:
+    """Provide the launcher of the engine ``"mpi"``."""
+    return {"mpi": MPILauncher()}
 
 
 def place(environment: Mapping[str, str] = os.environ) -> Place | None:

@@ -24,6 +24,7 @@ class NumpyBackend(Backend):
     name = "numpy"
     array_module = "numpy"
     host = True
+    promotes = True
     scalar_array_type = np.ndarray
 
     @property

@@ -14,6 +14,9 @@ from .random.generator import Generator
 
 __all__ = ["gradtape_modules", "gradtape_ops"]
 
+#: The meaning of what files name has never changed.
+gradtape_compatible_since = "0.1"
+
 #: The modules that define ops and functions made of them, by folder.
 MODULES = {
     "analysis": "differences fitting interpolation polynomials tapers vector_convolution",

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol, begin_step, end_step, set_arrays, unsure
+from ...core.extend import FirstRun, Symbol, begin_step, end_step, set_arrays, unsure
 from .grouping import Emitter, grouped
 from .joining import placed_parts, write_parts
 from .lifetimes import lifetimes
-from .lowering import RESHAPES, Lowering
+from .lowering import Lowering
 from .memory import Arena, Packed, Scratch
 from .packing import Pack, packed
 from .report import told
@@ -165,6 +165,8 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
+        if type(value) is FirstRun:
+            value.stands_in(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:
@@ -332,7 +334,7 @@ class Emission:
         if not np.may_share_memory(array, step.run(array)):
             return False
         self.names[step.out] = self.array(self.arena.view(number, step.run))
-        if step.op in RESHAPES and array.flags.c_contiguous:
+        if step.view == "reshape" and array.flags.c_contiguous:
             self._whole[step.out] = self._whole.get(source, source)
         return True
 

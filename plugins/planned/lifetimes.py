@@ -10,14 +10,6 @@ from .steps import Kind, Step
 
 __all__ = ["lifetimes"]
 
-#: Ops that always return new arrays, never a view of an argument. Any other op is assumed to return
-#: a view, which is always safe and keeps its inputs for longer.
-_OWN = frozenset(
-    "argmax argmin check_labels conv conv_to_filters cumprod cumsum max mean min one_hot pick prod "
-    "softmax softmax_cross_entropy softmax_less_labels softmax_less_shares std sum var "
-    "sparse_softmax_cross_entropy".split()
-)
-
 
 def lifetimes(
     moments: Sequence[Any], needed: Iterable[Symbol], given: Iterable[Symbol]
@@ -25,7 +17,8 @@ def lifetimes(
     """Return the values that need their own arrays, and the last moment at which each is read.
 
     A value that leaves the function needs its own array, and so does a value with a view that
-    leaves it. A read of a view is a read of its source. A call may return a view of an argument.
+    leaves it. A read of a view is a read of its source. A call may return a view of an argument,
+    unless the op's record says otherwise; to assume one keeps its inputs for longer, and is safe.
 
     Parameters
     ----------
@@ -41,7 +34,7 @@ def lifetimes(
     for moment in range(len(moments) - 1, -1, -1):
         item = moments[moment]
         for step in [item] if isinstance(item, Step) else item.members:
-            views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.op not in _OWN)
+            views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.view is not False)
             until = max((last.setdefault(x, moment) for x in step.outputs), default=moment)
             for x in step.inputs:
                 if type(x) is not Symbol:

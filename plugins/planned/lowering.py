@@ -18,6 +18,7 @@ import numpy as np
 from ...core.extend import (
     SCALARS,
     Backend,
+    FirstRun,
     Graph,
     Node,
     Op,
@@ -25,6 +26,8 @@ from ...core.extend import (
     Symbol,
     Variable,
     argument_of,
+    broadcast_shapes,
+    check_specs,
     folded,
     kernel_of,
     local_constants,
@@ -35,7 +38,7 @@ from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
 from .tracing import body_of, expanded
 
-__all__ = ["RESHAPES", "Lowering", "viewed"]
+__all__ = ["Lowering", "viewed"]
 
 
 class Lowering:
@@ -122,7 +125,7 @@ class Lowering:
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return a function that makes a view of a node's first input."""
-        if node.op.name in RESHAPES:
+        if _view_of(node) == "reshape":
             return methodcaller("reshape", shape_of(node.outputs[0]))
         return viewed(kernel_of(node, self.owner), node.inputs[1:])
 
@@ -182,22 +185,33 @@ class Lowering:
         if inside and shape_of(node.outputs[0]) != ():
             raise NotImplementedError(why)
         assert isinstance(node.op, Op)
-        name, run = node.op.name, kernel_of(node, self.owner)
+        name, run, view = node.op.name, self._held(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         self.steps.append(
-            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars)
+            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
+
+    def _held(self, node: Node) -> Callable[..., Any]:
+        """Return a node's kernel, whose first results are compared with the trace's."""
+        op, run = node.op, kernel_of(node, self.owner)
+        assert isinstance(op, Op)
+        if self.owner.name in op.original.held:
+            return run
+        return FirstRun(op.original, self.owner, run, node.outputs)
 
     def _view(self, node: Node) -> bool:
         """Add a step if a node's result is a view of its first input."""
         assert isinstance(node.op, Op)
         x, *likes = node.inputs
-        if node.op.name not in _VIEWS or node.witnesses or unsure_any(node):
+        view = _view_of(node)
+        if not view or len(node.outputs) != 1 or node.witnesses or unsure_any(node):
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
         (out,) = node.outputs
+        if self.owner.name not in node.op.original.held:
+            self._check_view(node)
         run = self.viewing(node)
         if x in self.known:
             value = run(self.known[x])
@@ -205,10 +219,23 @@ class Lowering:
                 self.known[out] = self._plain(value)
                 return True
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
-        if node.op.name in RESHAPES and shape_of(out) == added + shape_of(x):
+        if view == "reshape" and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
-        self.add(Kind.VIEW, node.op.name, run, (x,), out, **node.params)
+        self.append(Step(Kind.VIEW, node.op.name, run, (x,), (out,), node.params, view=view))
         return True
+
+    def _check_view(self, node: Node) -> None:
+        """Raise if a view's shape rule is wrong: its kernel may not even be called."""
+        assert isinstance(node.op, Op)
+        (out,) = node.outputs
+        x = node.inputs[0]
+        host = registry().host_backend
+        given = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
+        try:
+            found = viewed(kernel_of(node, host), node.inputs[1:])(given)
+        except Exception:  # the run raises it, with the op's name
+            return
+        check_specs(node.op, host, [found], [(out.shape, out.dtype)])
 
     def _loop(self, node: Node) -> bool:
         """Add a scan whose body can be planned: all its shapes are known and constant."""
@@ -276,8 +303,10 @@ class Lowering:
         if rule is not None:
             plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
             return None if plain and rule(self, node) else "not of this shape or dtype"
-        if replaced is not None and op.name not in _BETTER_PORTABLE:
+        if replaced is not None and not op.inline:
             return "its kernel is one call"
+        if op.host:
+            return "its kernel runs on the host"
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is not a formula"
@@ -306,6 +335,10 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
+        shape = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
+        if shape != shape_of(out):
+            found = np.broadcast_to(np.zeros((), natural), shape)
+            check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
         scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
         name = ufunc.__name__
         if self._is_masked(name, inputs, out):
@@ -404,12 +437,6 @@ def _ours(kernel: Callable[..., Any]) -> bool:
 
 
 _KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
-#: Ops whose NumPy kernel is one call, although the portable one is better in steps.
-_BETTER_PORTABLE = frozenset(
-    {"batch_norm_training", "batch_norm_gradient", "sigmoid_slope", "tanh_slope"}
-)
-#: The views that keep the order of the elements.
-RESHAPES = frozenset("expand_dims insert_axes reshape reshape_like shaped_like squeeze".split())
 #: Functions that take a tenth of a ufunc's time for two floating-point numbers.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -421,12 +448,12 @@ _OF_NUMBERS: dict[str, Callable[..., Any]] = {
 _SMALL, _FEW = 2**16, 2**12
 #: The maximum number of booleans to remember for a value.
 _MASKS = 8
-#: Ops whose result may be a view of their first input; the other inputs only provide its shape.
-_VIEWS = frozenset(
-    "broadcast_like broadcast_to expand_dims flatten_last insert_axes moveaxis reshape "
-    "reshape_like shaped_like split_channels spread_like squeeze swapaxes transpose "
-    "unreduce_like".split()
-)
+
+
+def _view_of(node: Node) -> bool | str | None:
+    """Return what the record of a node's op says of views."""
+    view: bool | str | None = getattr(node.op, "view", None)
+    return view
 
 
 def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:

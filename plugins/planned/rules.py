@@ -101,7 +101,8 @@ def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = 
         known = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
         out = Symbol(x.graph, known, x.dtype)
         shape = known
-    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
+    step = Step(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape")
+    return lowering.append(step)
 
 
 def _matmul(lowering: Lowering, node: Node) -> bool:
@@ -251,13 +252,10 @@ def _cross_entropy(lowering: Lowering, node: Node) -> bool:
     _check(lowering, node)
     shifted, _, total = exponentials_of(lowering, x, 1)
     logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
-    flat = Symbol(x.graph, (count,), x.dtype)
-    flat = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (logs,), flat)
+    flat = _reshaped(lowering, logs, (count,))
     rows, picked = np.arange(count), _like(flat)
     lowering.optional.add(picked)
-    lowering.steps.append(
-        Step(Kind.CALL, "pick", lambda x, at: x[rows, at], (shifted, labels), (picked,))
-    )
+    lowering.steps.append(_call("pick", lambda x, at: x[rows, at], (shifted, labels), picked))
     lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (flat, picked), out)
     return True
 
@@ -321,7 +319,12 @@ def _check(lowering: Lowering, node: Node) -> None:
             kernel(logits, labels)
 
     nothing = Symbol(out.graph, (), out.dtype)
-    lowering.steps.append(Step(Kind.CALL, "check_labels", check, (labels,), (nothing,)))
+    lowering.steps.append(_call("check_labels", check, (labels,), nothing))
+
+
+def _call(name: str, run: Callable[..., Any], inputs: tuple[Symbol, ...], out: Symbol) -> Step:
+    """Return a step that makes a new array."""
+    return Step(Kind.CALL, name, run, inputs, (out,), view=False)
 
 
 def _like(x: Symbol) -> Symbol:

@@ -69,9 +69,12 @@ class Step:
         Whether a call returns a sequence.
     scalars
         The arguments of ``run`` for the scalars among its inputs, in order.
+    view
+        As in an op's record: whether the result may be a view, of a call; whether elements keep
+        their order (``"reshape"``), of a view.
     """
 
-    __slots__ = ("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several")
+    __slots__ = ("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several", "view")
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Step:
         params: Mapping[str, Any] | None = None,
         several: bool = False,
         scalars: Iterable[Any] | None = None,
+        view: bool | str | None = None,
     ) -> None:
         self.kind = kind
         self.op = op
@@ -91,6 +95,7 @@ class Step:
         self.outputs = tuple(outputs)
         self.params = dict(params or {})
         self.several = several
+        self.view = view
         weak = [x for x in self.inputs if type(x) in SCALARS]
         self.scalars = tuple(weak if scalars is None else scalars)
 

@@ -19,15 +19,14 @@ import numpy as np
 from ...core.errors import GradientError
 from ...core.extend import (
     SCALARS,
+    Backend,
     BackendUnavailable,
     F,
     Op,
     Operators,
     UnaryOp,
-    backend_of,
     broadcast_shapes,
     kind_of,
-    numpy_dtype,
     ops,
 )
 from ..ops.common.op_builders import shapes_of
@@ -40,7 +39,6 @@ __all__ = [
     "Row",
     "helper",
     "known",
-    "on_host",
     "refused",
     "scipys",
     "ufunc",
@@ -112,31 +110,6 @@ def known(name: str, op: str, source: str, **formulas: Formula) -> None:
     FUNCTIONS[name] = Row(name, source, formulas, run)
 
 
-def on_host(compute: Callable[..., Any], *given: Any) -> Any:
-    """Call a function of NumPy arrays and Python numbers on arrays of any backend.
-
-    Its results are elementwise: their shapes and dtypes follow from those of the arguments.
-    """
-    arrays = [x for x in given if type(x) not in SCALARS]
-    owner = backend_of(arrays[0])
-    if owner.host:
-        return compute(*given)
-    empty = [x if type(x) in SCALARS else np.empty(0, numpy_dtype(x.dtype)) for x in given]
-    found = compute(*empty)
-    several = isinstance(found, tuple)
-    shape = np.broadcast_shapes(*[x.shape for x in arrays])
-
-    def function(*values: Any) -> tuple[Any, ...]:
-        rest = iter(values)
-        result = compute(*[x if type(x) in SCALARS else next(rest) for x in given])
-        parts = result if several else (result,)
-        return tuple([np.asarray(y) for y in parts])
-
-    dtypes = [y.dtype for y in found] if several else [found.dtype]
-    results = owner.on_host(function, arrays, [(shape, dtype) for dtype in dtypes])
-    return tuple(results) if several else results[0]
-
-
 def scipys(name: str, module: str = "scipy.special") -> Any:
     """Return a function of SciPy, or of another module."""
     try:
@@ -148,9 +121,11 @@ def scipys(name: str, module: str = "scipy.special") -> Any:
 
 
 def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
-    """Return the kernel of a ufunc: the backend's own function, or SciPy's on the host."""
+    """Return the kernel of a ufunc, for NumPy's arrays."""
 
-    def compute(*arrays: Any) -> Any:
+    def kernel(xp: Any, *arrays: Any) -> Any:
+        if not complex_:
+            _check_real(arrays)
         found = scipys(name, module)(*arrays)
         dtype = np.result_type(*arrays)
         if dtype.kind != "f" or dtype.itemsize > 4:
@@ -160,19 +135,30 @@ def _kernel(name: str, module: str, complex_: bool) -> Callable[..., Any]:
             return tuple([_narrowed(y, dtype) for y in found])
         return _narrowed(found, dtype)
 
-    def kernel(xp: Any, *arrays: Any) -> Any:
-        if not complex_:
-            for x in arrays:
-                if type(x) is complex or (type(x) not in SCALARS and kind_of(x.dtype) == "c"):
-                    raise TypeError("its derivatives are for real numbers, got a complex one")
-        if xp is not np and module == "scipy.special":
-            like = next(x for x in arrays if type(x) not in SCALARS)
-            own = getattr(backend_of(like).special, name, None)
-            if own is not None:
-                return own(*arrays)
-        return on_host(compute, *arrays)
-
     return kernel
+
+
+def _native(name: str, module: str, complex_: bool) -> Callable[[Backend], Any]:
+    """Return the function that looks for a backend's own kernel of a ufunc."""
+
+    def own(backend: Backend) -> Callable[..., Any] | None:
+        found = getattr(backend.special, name, None) if module == "scipy.special" else None
+        if found is None or complex_:
+            return found
+
+        def run(*arrays: Any) -> Any:
+            _check_real(arrays)
+            return found(*arrays)
+
+        return run
+
+    return own
+
+
+def _check_real(arrays: Sequence[Any]) -> None:
+    for x in arrays:
+        if type(x) is complex or (type(x) not in SCALARS and kind_of(x.dtype) == "c"):
+            raise TypeError("its derivatives are for real numbers, got a complex one")
 
 
 def _narrowed(y: Any, dtype: Any) -> Any:
@@ -264,6 +250,8 @@ def ufunc(
     record: dict[str, Any] = {
         "inputs": inputs,
         "infer": _infer(kernel, op_name),
+        "verified": True,
+        "host": _native(name, module, complex),
         "batch": "elementwise",
         "doc": f"Return ``scipy.special.{name}``, elementwise.",
     }

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.extend import SCALARS, F, Op, broadcast_shapes
 from ..ops.common.op_builders import shapes_of
-from .building import NAMES, helper, on_host, ufunc
+from .building import NAMES, helper, ufunc
 
 _STEP = 0.5  # of the trapezoidal rule, in the logarithm of t
 _BLOCK = 2**14  # how many terms are computed at once
@@ -50,7 +50,7 @@ def _integral(*arrays: Any, halves: Any, power: int) -> Any:
 
 
 def _kernel(xp: Any, x: Any, y: Any, z: Any, w: Any, *, halves: Any, power: int = 0) -> Any:
-    return on_host(lambda *arrays: _integral(*arrays, halves=halves, power=power), x, y, z, w)
+    return _integral(x, y, z, w, halves=halves, power=power)
 
 
 def _raised(place: int) -> Any:
@@ -84,6 +84,8 @@ helper(
         inputs=("x", "y", "z", "w"),
         gradients={name: _raised(i) for i, name in enumerate("xyzw")},
         infer=_infer,
+        host=True,
+        verified=True,
         broadcasts=True,
         batch="elementwise",
         doc="""Return an integral of products of square roots, elementwise.

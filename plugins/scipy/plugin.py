@@ -13,6 +13,9 @@ from ...core.extend import Op, hookimpl, late
 
 __all__ = ["gradtape_diagnoses", "gradtape_functions", "gradtape_late_ops"]
 
+#: The meaning of what files name has never changed.
+gradtape_compatible_since = "0.1"
+
 _SYMMETRIC = "w, v = gradtape.linalg.eigh(a) and (v * gradtape.{}(w)) @ v.T for a symmetric matrix"
 #: The functions of SciPy that read values, and what keeps gradients instead.
 INSTEAD = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.extend import SCALARS, F, Op, broadcast_shapes, kind_of
 from ..ops.common.op_builders import shapes_of
-from .building import NAMES, helper, on_host, refused, scipys
+from .building import NAMES, helper, refused, scipys
 
 __all__: list[str] = []
 
@@ -101,14 +101,11 @@ _SLOPES = {
 def _kernel(xp: Any, v: Any, z: Any, *, function: str, order: int) -> Any:
     _check(function, order)
 
-    def run(*given: Any) -> Array:
-        dtype = _result_dtype(given)
-        wide = np.broadcast_arrays(*[np.asarray(x, np.result_type(x, np.float64)) for x in given])
-        with np.errstate(all="ignore"):
-            found: Array = _SLOPES[function](*wide, order)
-        return found.astype(dtype)
-
-    return on_host(run, v, z)
+    dtype = _result_dtype((v, z))
+    wide = np.broadcast_arrays(*[np.asarray(x, np.result_type(x, np.float64)) for x in (v, z)])
+    with np.errstate(all="ignore"):
+        found: Array = _SLOPES[function](*wide, order)
+    return found.astype(dtype)
 
 
 def _result_dtype(given: Any) -> Any:
@@ -147,6 +144,8 @@ helper(
             "z": lambda g, v, z, function, order: g * _slope(v, z, function, order + 1),
         },
         infer=_infer,
+        host=True,
+        verified=True,
         broadcasts=True,
         holomorphic=True,
         batch="elementwise",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.errors import UnknownName
 from ...core.extend import (
     SCALARS,
     ConcreteFunction,
@@ -17,8 +18,9 @@ from ...core.extend import (
     Variable,
     as_tensor,
     policy,
+    registry,
 )
-from ..errors import DamagedFile, MissingOp, UnsafeFile
+from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
 from .requirements import known_op
@@ -295,10 +297,19 @@ def restore_config(
         with policy("float32"):  # only the file decides, not the caller's policy
             module = cls(**config) if build is None else build(config)
     except Exception as error:  # a plugin's class, with untrusted arguments
+        if isinstance(error, UnknownName) and _lacks_names(config):
+            raise MissingPlugin(f"{where}: {error}") from None
         raise DamagedFile(f"{where}: {cls.__name__} refuses its configuration: {error}") from None
     if not isinstance(module, Module):
         raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
     return module
+
+
+def _lacks_names(config: Mapping[str, Any]) -> bool:
+    """Return whether a configuration names an object that only another plugin could provide."""
+    named = [x.get("name") if isinstance(x, dict) else x for x in config.values()]
+    texts = [x for x in named if isinstance(x, str) and ("::" in x or "." in x)]
+    return not all(map(registry().has_name, texts))
 
 
 def check_restored(modules: Sequence[Module]) -> None:

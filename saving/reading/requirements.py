@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.extend import Op, PluginError, registry, warn_user
+from ...core.extend import Op, PluginError, means_the_same, registry, warn_user
 from ..errors import MissingOp, MissingPlugin
 from ..records.schema import take
 
@@ -37,6 +37,9 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         missing = [op for op in needed if known_op(op) is None]
         classes = [str(cls) for cls in take(record, "modules", list, "requires")]
         missing += [cls for cls in classes if cls not in known.modules]
+        if "names" in record:
+            texts = take(record, "names", list, "requires")
+            missing += [x for x in map(str, texts) if not known.has_name(x)]
         here = next((info for info in known.plugins if info.name == name), None)
         if missing and not allow_missing:
             try:
@@ -44,8 +47,9 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
             except PluginError as error:  # the plugin is here, and cannot load its ops
                 raise MissingPlugin(f"the file needs {missing[0][:80]!r}: {error}") from None
             raise _missing(name, distribution, version, missing, here)
-        # the meaning of gradtape's own ops never changes
-        if here is not None and not here.problem and not here.ours and here.version != version:
+        if here is None or here.problem:
+            continue
+        if not means_the_same(version, here.version, here.compatible_since):
             others.append(
                 f"plugin {name[:80]!r} has version {here.version or 'unknown'} here, the file "
                 f"was saved with {_shown(version, _VERSION) or 'unknown'}"

@@ -197,7 +197,7 @@ def _required(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> list[Change]:
         if key not in b:
             continue
         details = []
-        for kind in ("modules", "ops"):
+        for kind in ("modules", "names", "ops"):
             one, two = set(getattr(a[key], kind)), set(getattr(b[key], kind))
             details += [f"no {x} any more" for x in sorted(one - two)]
             details += [f"{x} too" for x in sorted(two - one)]

@@ -41,6 +41,7 @@ class Requirement:
     modules: list[str]
     ops: list[str]
     missing: list[str]
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, repr=False)
@@ -382,10 +383,13 @@ def _requires(contents: Contents) -> list[Requirement]:
         ops = [str(item) for item in take(record, "ops", list, where)]
         missing = [item for item in classes if item not in known.modules]
         missing += [item for item in ops if item not in known.ops]
+        named = take(record, "names", list, where) if "names" in record else []
+        names = [str(item) for item in named]
+        missing += [item for item in names if not known.has_name(item)]
         words = [
             printable(take(record, key, str, where))
             for key in ("plugin", "distribution", "version")
         ]
-        lists = [[printable(item) for item in items] for items in (classes, ops, missing)]
-        found.append(Requirement(words[0], words[1], words[2], lists[0], lists[1], lists[2]))
+        lists = [[printable(item) for item in items] for items in (classes, ops, missing, names)]
+        found.append(Requirement(words[0], words[1], words[2], *lists))
     return found

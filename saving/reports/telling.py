@@ -83,7 +83,9 @@ def _plugin_lines(requires: list[Requirement]) -> list[str]:
     lines = []
     for item in requires:
         label = f"{item.distribution} {item.version}".strip() or "no distribution"
-        lines.append(f"  {item.plugin} ({label}): {', '.join([*item.modules, *item.ops])}")
+        lines.append(
+            f"  {item.plugin} ({label}): {', '.join([*item.modules, *item.names, *item.ops])}"
+        )
         if item.missing:
             lines.append(f"    missing here: {', '.join(item.missing)}")
     return lines or ["  none"]

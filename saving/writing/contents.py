@@ -57,7 +57,7 @@ from .courses import SameTrace
 from .dtypes import other_dtypes
 from .graphs import UNROLLED, GraphWriter
 from .losses import ruled_records
-from .modules import StateWriter, config_of, name_in_files, twin_of
+from .modules import StateWriter, config_of, name_in_files, texts_in, twin_of
 from .places import at_in, check_hidden, places_of
 from .reads import reads_of
 from .requirements import KernelCheck, requirements
@@ -95,6 +95,7 @@ class Everything:
         self.datasets: dict[str, np.ndarray[Any, Any]] = {}
         self.texts: dict[str, str] = {}
         self._modules: list[Module] = [module, *module.submodules]
+        self._texts: set[str] = set()  # in configurations
         self._variables: list[Variable] = list(module.variables)
         # where a variable is stored, and what golden vectors call it
         self._places = places_of(module)
@@ -172,7 +173,7 @@ class Everything:
     def _requires(self) -> list[dict[str, Any]]:
         classes = {type(x) for x in self._modules if id(x) not in self._classless}
         known = [self._known[cls] for cls in classes if cls in self._known]
-        return requirements(self._graphs.ops.values(), known)
+        return requirements(self._graphs.ops.values(), known, self._texts)
 
     def _runs_python(self, given: Mapping[str, Any]) -> bool:
         """Return whether code may run whose reads matter: code of classes that readers lack."""
@@ -227,6 +228,7 @@ class Everything:
         saved: list[SavedFunction] = []
         if known is not None:
             record["config"] = config_of(module, self._op, self._callable, where)
+            self._texts |= texts_in(record["config"])
         elif self._with_functions:
             saved, names = functions_of(module, where, self.left_out)
             untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")

@@ -27,7 +27,7 @@ from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
 from .losses import rules_given
 
-__all__ = ["StateWriter", "config_of", "name_in_files", "twin_of"]
+__all__ = ["StateWriter", "config_of", "name_in_files", "texts_in", "twin_of"]
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
@@ -97,7 +97,8 @@ class StateWriter:
         own = dict(self._own(module))
         described = getattr(module, "_gradtape_described", ())
         told = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
-        own |= {k: x for k, x in told.items() if not (is_code(x) and _is_ours(x))}
+        # a reader takes zeros where there is nothing
+        own |= {k: x for k, x in told.items() if not getattr(x, "gives_zeros", False)}
         for name, value in own.items():
             path = f"{self._path(module)}.{name}"
             if id(value) in kept:
@@ -297,7 +298,7 @@ class StateWriter:
             self.hidden.append((path + place, type(value).__name__, item))
         in_container = path[-1] in "]}"
         # what layers are made with, and have no use for once they have weights
-        spent = isinstance(value, initializers.Initializer)
+        spent = initializers.is_one(value)
         if in_container or not (is_code(value) or spent):
             end = "; None is in its place" if in_container else ""
             self.left_out.append(f"{path} ({_described(value)}{end})")
@@ -378,6 +379,14 @@ def config_of(
     return result
 
 
+def texts_in(encoded: Any) -> set[str]:
+    """Return all texts in JSON, except the keys of objects."""
+    if isinstance(encoded, str):
+        return {encoded}
+    held = encoded.values() if isinstance(encoded, dict) else encoded
+    return set().union(*map(texts_in, held)) if isinstance(encoded, (dict, list)) else set()
+
+
 def _configuration(module: Module, where: str) -> dict[str, Any]:
     """Return what a module's ``get_config``, which may be a plugin's, returns."""
     get_config: Callable[[], Any] = getattr(module, "get_config", dict)
@@ -409,8 +418,3 @@ def twin_of(module: Module, where: str) -> Module:
             f"{where} refuses its own configuration, so it could not be loaded: {error}"
         ) from error
     return made
-
-
-def _is_ours(code: Any) -> bool:
-    """Return whether code is the package's, such as a cell's method that a layer hands out."""
-    return str(getattr(code, "__module__", "")).startswith(f"{__name__.partition('.')[0]}.")

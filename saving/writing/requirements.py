@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Graph, Node, Op, Symbol, known_size, registry
+from ...core.extend import NAMED, Graph, Node, Op, Symbol, known_size, registry
 from ..errors import SaveError
 from .compare import differs
 from .rules import op_nodes
@@ -19,6 +19,11 @@ from .rules import op_nodes
 __all__ = ["KernelCheck", "requirements"]
 
 _SIZE = 3
+
+
+def _is_qualified(text: str) -> bool:
+    """Return whether a text may be a third party's name; bare names are gradtape's own."""
+    return "::" in text or "." in text
 
 
 class KernelCheck:
@@ -84,8 +89,10 @@ def _listed(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (list, tuple)) else [result]
 
 
-def requirements(ops: Iterable[Op], classes: Iterable[str]) -> list[dict[str, Any]]:
-    """Return a record for each plugin that provides some of these ops and classes.
+def requirements(
+    ops: Iterable[Op], classes: Iterable[str], texts: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """Return a record for each plugin that provides some of these ops, classes and names.
 
     Parameters
     ----------
@@ -93,6 +100,8 @@ def requirements(ops: Iterable[Op], classes: Iterable[str]) -> list[dict[str, An
         The ops in a file's graphs.
     classes
         The names of its modules' classes.
+    texts
+        The texts in its configurations, some of which may name an activation, an initializer, ...
 
     Raises
     ------
@@ -102,6 +111,10 @@ def requirements(ops: Iterable[Op], classes: Iterable[str]) -> list[dict[str, An
     known = registry()
     providers = [(known.owner("op", op.name), "ops", op.name) for op in ops]
     providers += [(known.owner("module", name), "modules", name) for name in classes]
+    in_graphs = {name for _, kind, name in providers if kind == "ops"}
+    for text in sorted(filter(_is_qualified, set(texts) - in_graphs)):
+        found = (known.owner("name", (kind, text)) for kind in NAMED)
+        providers += [(info, "names", text) for info in found if info is not None][:1]
     needed: dict[str, dict[str, Any]] = {}
     for info, kind, name in providers:
         if info is None:
@@ -116,7 +129,8 @@ def requirements(ops: Iterable[Op], classes: Iterable[str]) -> list[dict[str, An
                 "modules": [],
             },
         )
-        entry[kind].append(name)
+        # only if there are some: other files are the same as those of older versions
+        entry.setdefault(kind, []).append(name)
     for entry in needed.values():
         entry["ops"].sort()
         entry["modules"].sort()

@@ -154,8 +154,8 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
 
 
 def _up_to_date(function: Any, concrete: ConcreteFunction, where: str) -> ConcreteFunction:
-    """Return a trace, or a new one if parts were frozen or thawed since, as the next call does."""
-    if not (isinstance(function, Function) and concrete.trained and concrete.outdated):
+    """Return a trace, or a new one if it is outdated, as the next call does."""
+    if not (isinstance(function, Function) and concrete.outdated):
         return concrete
     args, kwargs = concrete.arguments
     try:

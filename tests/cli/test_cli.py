@@ -82,16 +82,16 @@ def test_plugins_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
     found = rows(capsys.readouterr().out)
     assert {"numpy", "cupy", "ops", "layers"} <= set(found)
     assert found["numpy"][1:4] == ["gradtape", gt.__version__, "ready"]
-    assert found["numpy"][-2:] == ["1", "0"]
-    assert int(found["ops"][4]) > 50
-    assert int(found["ops"][5]) > 40
+    assert found["numpy"][-2:] == ["backends", "1"]
+    assert found["ops"][4::2][:2] == ["ops", "rules"]
+    assert all(int(n.rstrip(",")) > 40 for n in found["ops"][5::2][:2])
 
 
 def test_plugins_counts_ops_and_rules_of_a_plugin_added_by_hand(
     halves: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plugins"]) == 0
-    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready 2 1 0 0 0 0 0".split()
+    assert rows(capsys.readouterr().out)["halves"][1:] == "(by hand) - ready ops 2, rules 1".split()
 
 
 class Various:
@@ -151,12 +151,11 @@ def test_plugins_tells_of_modules_executors_and_backends(
     finally:
         gt.unregister_plugin("various")
         gt.unregister_plugin("hollow")
-    assert plugins.splitlines()[0].split()[4:] == list(
-        "ops rules kernels modules executors backends engines".split()
-    )
-    assert rows(plugins)["various"][4:] == "unavailable 0 0 1 1 1 1 1".split()
-    assert rows(plugins)["hollow"][4:] == "empty 0 0 0 0 0 0 0".split()
-    assert int(rows(plugins)["layers"][7]) > 5
+    assert plugins.splitlines()[0].split()[4:] == ["provides"]
+    various = " ".join(rows(plugins)["various"][4:])
+    assert various == "unavailable kernels 1, backends 1, modules 1, executors 1, engines 1"
+    assert rows(plugins)["hollow"][4:] == ["empty", "-"]
+    assert int(rows(plugins)["layers"][5].rstrip(",")) > 5
     assert (rows(backends)["numpy"][-1], rows(backends)["various"]) == (
         "yes",
         ["various", "various", "no"],
@@ -344,6 +343,6 @@ def test_what_a_file_is_found_to_be_reaches_the_exit_code_of_a_pipe(tmp_path: Pa
 
 
 def test_columns_are_aligned() -> None:
-    assert format_table([("name", "n"), ("a", 10), ("long name", 5)], right=1) == (
-        "name        n\n---------  --\na          10\nlong name   5"
+    assert format_table([("name", "n"), ("a", 10), ("long name", 5)]) == (
+        "name       n\n---------  --\na          10\nlong name  5"
     )

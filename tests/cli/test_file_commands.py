@@ -86,7 +86,7 @@ def test_json_of_plugins_and_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins", "--ops", "--json"]) == 0
     ops = {item["name"]: item for item in json.loads(capsys.readouterr().out)}
     assert ops["sin"]["gradient"].startswith("ops (gradtape")
-    assert ops["floor"].keys() == {"name", "kernel", "gradient", "own_kernels"}
+    assert ops["floor"].keys() == {"name", "kernel", "gradient", "own_kernels", "contested"}
 
 
 def test_a_graph_as_text_and_as_a_picture(

@@ -119,3 +119,17 @@ def test_a_second_backend_for_arrays_that_have_one_is_refused() -> None:
         gt.register_plugin(plugin, "mine")
     assert "mine" not in gt.registry().backends
     assert gt.ones(2).device == "numpy:cpu"
+
+
+def test_a_backend_replaces_the_one_of_its_name() -> None:
+    class Mine(type(gt.registry().backends["numpy"])):  # type: ignore[misc]
+        pass
+
+    plugin = SimpleNamespace(gradtape_backends=hookimpl(lambda: [Mine()]))
+    gt.register_plugin(plugin, "mine")
+    try:
+        assert gt.registry().owner("backend", "numpy").name == "mine"
+        assert gt.sin(gt.zeros(2)).tolist() == [0, 0]
+    finally:
+        gt.unregister_plugin("mine")
+    assert gt.registry().owner("backend", "numpy").name == "numpy"

@@ -58,6 +58,25 @@ def test_the_supervisor_says_how_a_rank_died(way: str, rank: int, said: str) -> 
 
 
 @needs_mpi
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_of_jax_is_named_and_the_others_are_not(rank: int) -> None:
+    pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
+    job = run(
+        *(FAILING, "SIGKILL", rank),
+        ranks=2,
+        train=True,
+        GRADTAPE_ENGINE="jax",
+        JAX_PLATFORMS="cpu",
+    )
+    assert job.code not in (0, -1), job.said
+    assert not job.left
+    assert "was ended by signal 9 (SIGKILL: kill -9" in job.of(rank)
+    (told,) = job.of(1 - rank).splitlines()  # without the error of its own collective
+    assert told.startswith(f"the job ends: rank {rank} on ")
+    assert GONE in told
+
+
+@needs_mpi
 def test_ranks_that_wait_in_different_collectives_are_named_without_a_timeout() -> None:
     job = run(FAILING, "another", 1, ranks=3)
     assert job.code not in (0, -1), job.said

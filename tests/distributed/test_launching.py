@@ -14,7 +14,7 @@ from jobs import HERE, MISSING, run
 
 import gradtape as gt
 from gradtape.cli import doctor_of_ranks, launching, main
-from gradtape.plugins.mpi.launchers import Place, place
+from gradtape.core.extend import Place, place
 
 needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 

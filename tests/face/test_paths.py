@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import Op
+from gradtape.plugin import Op
 from gradtape.public import HOMES
 
 
@@ -39,7 +39,7 @@ OWN = [
 
 @pytest.mark.parametrize(("module", "name", "value"), OWN)
 def test_a_public_path_leads_to_the_object(module: str, name: str, value: Any) -> None:
-    if value.__module__ not in ("gradtape", module):
+    if value.__module__ not in ("gradtape", "gradtape.errors", module):
         assert value.__name__ != name or HOMES.get(name) == ".", "another public module has it"
     assert getattr(sys.modules[value.__module__], value.__name__) is value
     assert pickle.loads(pickle.dumps(value)) is value
@@ -148,8 +148,18 @@ def test_an_object_of_no_public_module_keeps_its_path() -> None:
 
 
 def test_what_plugin_authors_use_goes_by_its_door() -> None:
-    assert Op.__module__ == "gradtape.core.extend"
+    code = "from gradtape.plugin import Op; print(Op)"  # gradtape.plugin is not imported
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "<class 'gradtape.plugin.Op'>\n"
+    assert gt.plugin.Op is Op
     assert gt.Module.__module__ == "gradtape"
+
+
+def test_the_contract_is_small_and_part_of_what_gradtapes_own_packages_use() -> None:
+    names = gt.plugin.__all__
+    assert len(names) <= 50
+    for name in names:
+        assert getattr(gt.plugin, name) is getattr(gt.core.extend, name)
 
 
 def test_ops_are_pickled_by_name() -> None:

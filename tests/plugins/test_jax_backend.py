@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import ops
+from gradtape.core.extend import Op, ops
 from gradtape.errors import BackendUnavailable
 
 REASON = gt.registry().backend("jax").unavailable()
@@ -46,6 +46,65 @@ def test_devices_are_what_jax_calls_them() -> None:
         assert gt.ones(2).device == "jax:cpu:0"
     with pytest.raises(ValueError, match=r"no device 'cpu:99'.*'jax:cpu:0'"):
         x.to("jax:cpu:99")
+
+
+#: Kernels that return what JAX's functions and Python make of numbers.
+RESULTS: dict[str, Any] = {
+    "weak": lambda jnp, x: jnp.where(x > 0, 1.0, 0.0),
+    "numpy": lambda jnp, x: np.where(np.asarray(x) > 0, 1.0, 0.0),
+    "number": lambda jnp, x: 1.0,
+    "scalar": lambda jnp, x: np.float64(1.0),
+    "double": lambda jnp, x: x.astype("float64") * 2,
+}
+
+
+class Kernels:
+    """An op with a kernel for JAX for each of the results."""
+
+    @gt.hookimpl
+    def gradtape_ops(self) -> list[Any]:
+        return [
+            Op(
+                f"kernels::{name}",
+                lambda xp, x: xp.ones_like(x, dtype="float64"),
+                gradients={"x": None},
+                infer=lambda x: (x.shape, np.dtype("float64")),
+            )
+            for name in RESULTS
+        ]
+
+    @gt.hookimpl
+    def gradtape_kernels(self) -> dict[tuple[str, str], Any]:
+        import jax.numpy as jnp
+
+        return {
+            (f"kernels::{name}", "jax"): lambda x, kernel=kernel: kernel(jnp, x)
+            for name, kernel in RESULTS.items()
+        }
+
+
+@needs_jax
+@pytest.mark.parametrize("name", sorted(RESULTS))
+def test_what_a_kernel_of_a_plugin_returns_is_an_array_of_jax_in_a_strong_dtype(name: str) -> None:
+    gt.register_plugin(Kernels(), "kernels")
+    try:
+        x = gt.constant(1.0).to("jax")
+        y = gt.registry().op(f"kernels::{name}")(x)
+        assert (y.device, y.dtype) == ("jax:cpu:0", np.float64)
+        assert not y.array.weak_type
+        assert (y * x).dtype == np.float64
+    finally:
+        gt.unregister_plugin("kernels")
+
+
+@needs_jax
+def test_a_number_is_weak_in_the_first_call_of_a_program_as_in_later_ones() -> None:
+    code = (
+        "import gradtape as gt; x = gt.constant([1.0, 2.0]).to('jax'); "
+        "print(*(gt.multiply(x, 2.0).dtype for _ in range(2)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["float32", "float32"]
 
 
 @needs_jax

@@ -23,7 +23,7 @@ UNSAVED = {"host_call"}
 OWN = sorted(
     name
     for name in gt.registry().ops
-    if gt.registry().owner("op", name).ours and name not in UNSAVED
+    if gt.registry().owner("op", name).distribution == "gradtape" and name not in UNSAVED
 )
 EXACT = {"float64": 1e-10, "float32": 1e-4, "float16": 3e-2}
 OF_GRAPHS = {"cond", "scan", "while_loop"}

@@ -25,11 +25,11 @@ def other_rounding(monkeypatch: pytest.MonkeyPatch):
 
     def switch() -> None:
         monkeypatch.setitem(gt.registry().kernels, ("matmul", "numpy"), matmul)
-        op.forget_kernels()
+        op.forget_made()
 
     yield switch
     monkeypatch.undo()
-    op.forget_kernels()
+    op.forget_made()
 
 
 def test_a_gradient_that_cancels_is_measured_by_the_others(tmp_path: Path, other_rounding) -> None:

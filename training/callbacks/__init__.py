@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...layers.named import find, is_reference
 from .callback import Callback, LambdaCallback
 from .rates import LearningRateScheduler, ReduceLROnPlateau
 from .stopping import EarlyStopping, TerminateOnNaN
@@ -20,3 +23,20 @@ __all__ = [
     "TensorBoard",
     "TerminateOnNaN",
 ]
+
+
+def named() -> dict[str, Any]:
+    """Return gradtape's callbacks by name, as their plugin provides them."""
+    return {x: globals()[x] for x in __all__ if x != "Callback"}
+
+
+def given(callback: Any) -> Any:
+    """Return the callback for a name, or for a name and configuration; others as they are.
+
+    Raises
+    ------
+    UnknownName
+        If no plugin provides the name.
+    """
+    by_name = isinstance(callback, str) or is_reference("callback", callback)
+    return find("callback", callback) if by_name else callback

@@ -5,9 +5,10 @@ Functions return one value per example. Objects hold settings, and reduce these 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from ...core.errors import UnknownName
+from ...core.extend import registry
 from ..nearest import meant
 from . import crossentropies, errors, focal, loss, margins, objects, overlaps
 from .crossentropies import *
@@ -33,6 +34,11 @@ _FUNCTIONS = {
     for name in module.__all__
 }
 
+# parallel training needs to know which values depend on other examples
+for _module in (crossentropies, errors, focal, margins):
+    for _name in _module.__all__:
+        vars(_FUNCTIONS[_name])["by_example"] = True
+
 #: Common abbreviations of some functions' names.
 SHORT_NAMES = {
     "bce": "binary_crossentropy",
@@ -46,9 +52,15 @@ SHORT_NAMES = {
 FUNCTION_NAMES = (*_FUNCTIONS, *SHORT_NAMES)
 
 
-def function_named(name: Any) -> Callable[..., Any] | None:
-    """Return the function with a name or a short name; ``None`` if there is none."""
-    return _FUNCTIONS.get(SHORT_NAMES.get(name, name))
+def named() -> dict[str, Any]:
+    """Return gradtape's losses by name, as their plugin provides them."""
+    short = {name: _FUNCTIONS[of] for name, of in SHORT_NAMES.items()}
+    return {**_FUNCTIONS, **short, **{name: getattr(objects, name) for name in objects.__all__}}
+
+
+def is_named(loss: Any) -> bool:
+    """Return whether a plugin provides this function under a name."""
+    return registry().name_of("loss", loss) is not None
 
 
 def get(loss: Any) -> Any:
@@ -58,8 +70,8 @@ def get(loss: Any) -> Any:
     ----------
     loss
         The name of a function (``"huber"``), one of :data:`SHORT_NAMES` (``"mse"``), or the name of
-        a class (``"Huber"``), which gives an object with default settings. Or a function of labels
-        and predictions.
+        a class (``"Huber"``), which gives an object with default settings; a third party's are
+        qualified (``"acme::huber"``). Or a function of labels and predictions.
 
     Raises
     ------
@@ -72,12 +84,15 @@ def get(loss: Any) -> Any:
         raise TypeError(f"the loss is the class {loss.__name__}; pass an object: {loss.__name__}()")
     if callable(loss):
         return loss
-    function = function_named(loss)
-    if function is not None:
-        return function
-    if loss in objects.__all__:
-        return getattr(objects, loss)()
-    raise ValueError(
-        f"unknown loss {loss!r}{meant(loss, FUNCTION_NAMES)}{', '.join(FUNCTION_NAMES)}, "
-        "or pass a function of labels and predictions"
-    )
+    found = registry().find_named("loss", loss) if isinstance(loss, str) else None
+    if found is None:
+        names = [x for x in registry().names_of("loss") if not isinstance(_found(x), type)]
+        raise UnknownName(
+            f"unknown loss {loss!r}{meant(loss, names)}{', '.join(names)}, "
+            f"or pass a function of labels and predictions{registry().lacking(loss)}"
+        )
+    return found() if isinstance(found, type) else found
+
+
+def _found(name: str) -> Any:
+    return registry().find_named("loss", name)

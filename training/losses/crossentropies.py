@@ -21,6 +21,7 @@ from ...nn import (
 )
 from ..shapes import EPSILON, check_several, classes_of, mean_of
 from .inputs import of_one_shape
+from .kinds import takes_labels
 
 __all__ = [
     "binary_crossentropy",
@@ -31,6 +32,7 @@ __all__ = [
 
 
 @of_one_shape(labels=(0.0, 1.0))
+@takes_labels("binary")
 def binary_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -89,6 +91,7 @@ def yes_or_no(labels: Any, y_pred: Any, from_logits: bool) -> Any:
 
 
 @of_one_shape(columns=False, labels=(0.0, math.inf))
+@takes_labels("categorical")
 def categorical_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -154,6 +157,7 @@ def smoothed(labels: Any, share: float, axis: int) -> Any:
     return labels * (1.0 - share) + share / classes
 
 
+@takes_labels("sparse")
 def sparse_categorical_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -210,6 +214,7 @@ def sparse_categorical_crossentropy(
     return ops["where"](kept, values, 0.0)
 
 
+@takes_labels("sparse")
 def sparse_categorical_crossentropy_from_logits(y_true: Any, y_pred: Any) -> Tensor:
     """Return :func:`sparse_categorical_crossentropy` of integer labels and logits.
 

@@ -20,11 +20,13 @@ from .crossentropies import (
     yes_or_no,
 )
 from .inputs import of_one_shape
+from .kinds import takes_labels
 
 __all__ = ["binary_focal_crossentropy", "categorical_focal_crossentropy"]
 
 
 @of_one_shape(like=binary_crossentropy, labels=(0.0, 1.0))
+@takes_labels("binary")
 def binary_focal_crossentropy(
     y_true: Any,
     y_pred: Any,
@@ -108,6 +110,7 @@ def _log_missed(labels: Tensor, logits: Tensor) -> Tensor:
 
 
 @of_one_shape(columns=False, like=categorical_crossentropy, labels=(0.0, math.inf))
+@takes_labels("categorical")
 def categorical_focal_crossentropy(
     y_true: Any,
     y_pred: Any,

@@ -1,24 +1,29 @@
-"""Recognises the cross-entropies of gradtape: their labels, and whether they take logits."""
+"""What cross-entropies say of themselves: their labels, and whether they take logits."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 from .loss import Loss
 
-__all__ = ["Kind", "kind_of", "label_range"]
+__all__ = ["Kind", "kind_of", "label_range", "takes_labels"]
 
-_CLASSES = {
-    "binary_crossentropy": "binary",
-    "binary_focal_crossentropy": "binary",
-    "categorical_crossentropy": "categorical",
-    "categorical_focal_crossentropy": "categorical",
-    "sparse_categorical_crossentropy": "sparse",
-    "sparse_categorical_crossentropy_from_logits": "sparse",
-}
-_PACKAGE = __name__.partition(".")[0] + "."
+_LABELS = ("binary", "categorical", "sparse")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_labels(kind: str) -> Callable[[Function], Function]:
+    """Mark a loss as a cross-entropy of ``kind``: its attribute ``label_kind``."""
+
+    def mark(function: Function) -> Function:
+        function.label_kind = kind  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 class Kind(NamedTuple):
@@ -43,33 +48,47 @@ class Kind(NamedTuple):
 
 
 def kind_of(loss: Any) -> Kind | None:
-    """Return the kind of a loss if it is one of gradtape's cross-entropies, however wrapped.
+    """Return the kind of a cross-entropy, however wrapped; ``None`` for other losses.
+
+    A loss says what it is. Its attribute ``label_kind`` is ``"binary"``, ``"categorical"`` or
+    ``"sparse"``; its parameters, settings or attributes ``from_logits`` (true by default) and
+    ``axis`` (-1) say what its predictions are.
 
     Parameters
     ----------
     loss
         A function, a ``functools.partial`` of one, or a loss object.
     """
-    loss, settings = _innermost(loss)
-    name = getattr(loss, "__name__", "")
-    if name not in _CLASSES or not str(loss.__module__).startswith(_PACKAGE):
-        return None
-    parameters = inspect.signature(loss).parameters
-    settings = {**{key: p.default for key, p in parameters.items()}, **settings}
-    from_logits, axis = settings.get("from_logits", True), settings.get("axis", -1)
-    return Kind(name, _CLASSES[name], bool(from_logits), int(axis))
+    for level, given in _levels(loss):
+        labels = getattr(level, "label_kind", None)
+        if not isinstance(labels, str) or labels not in _LABELS:
+            continue
+        known: dict[str, Any] = {"from_logits": True, "axis": -1}
+        with suppress(TypeError, ValueError):  # a callable without a signature
+            parameters = inspect.signature(level).parameters
+            defaults = {name: parameters[name].default for name in known if name in parameters}
+            known |= {name: x for name, x in defaults.items() if x is not inspect.Parameter.empty}
+        known |= {name: getattr(level, name) for name in known if hasattr(level, name)}
+        known |= {name: given[name] for name in known if name in given}
+        name = getattr(level, "__name__", type(level).__name__)
+        return Kind(name, labels, bool(known["from_logits"]), int(known["axis"]))
+    return None
 
 
 def label_range(loss: Any) -> tuple[float, float] | None:
-    """Return the smallest and the largest label of a loss, however wrapped; None if unknown."""
-    found: tuple[float, float] | None = getattr(_innermost(loss)[0], "label_range", None)
-    return found
+    """Return the smallest and the largest label of a loss, however wrapped; None if unknown.
+
+    They are its attribute ``label_range``.
+    """
+    limits = [getattr(level, "label_range", None) for level, _ in _levels(loss)]
+    return next((each for each in limits if each is not None), None)
 
 
-def _innermost(loss: Any) -> tuple[Any, dict[str, Any]]:
-    """Return the function that a loss calls, and the settings that it passes."""
+def _levels(loss: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield a loss and the functions that it calls, each with the settings that it gets."""
     settings: dict[str, Any] = {}
     while True:
+        yield loss, settings
         if isinstance(loss, functools.partial):
             settings = {**loss.keywords, **settings}
             loss = loss.func
@@ -79,4 +98,4 @@ def _innermost(loss: Any) -> tuple[Any, dict[str, Any]]:
         elif hasattr(loss, "__wrapped__"):
             loss = loss.__wrapped__
         else:
-            return loss, settings
+            return

@@ -47,12 +47,14 @@ class _FunctionLoss(Loss):
         As for :class:`Loss`.
     """
     function: ClassVar[Callable[..., Any]]
+    #: Whether the function is all that a class adds; it says which values depend on one example.
+    by_example: ClassVar[bool] = False
     #: Whether a vector and a column hold the same examples; not if the last axis holds classes.
     _columns: ClassVar[bool] = True
 
     def __init_subclass__(cls, of: Any = None, columns: bool = True) -> None:
         if of is not None:
-            cls.function, cls._columns = staticmethod(of), columns
+            cls.function, cls._columns, cls.by_example = staticmethod(of), columns, True
         complete_docstring(cls)
 
     def __init__(self, reduction: str | None, name: str | None, **settings: Any) -> None:

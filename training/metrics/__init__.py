@@ -10,9 +10,11 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from ...core.errors import UnknownName
+from ...core.extend import registry
 from .. import losses
 from ..losses.kinds import Kind, kind_of
-from ..names import name_of
+from ..names import name_of, stated
 from ..nearest import meant
 from ..shapes import in_columns
 from . import confusion, curves, functions, objects, regression, scores
@@ -31,21 +33,18 @@ __all__ += objects.__all__
 __all__ += regression.__all__
 __all__ += scores.__all__
 
-_BINARY = {
-    "accuracy": functions.accuracy,
-    "binary_accuracy": functions.binary_accuracy,
-}
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: getattr(functions, name) for name in functions.__all__
-}
-#: The classes that a name alone creates, as in ``metrics=["AUC"]``: they need no arguments.
-_CLASSES: dict[str, type[objects.Metric]] = {
-    name: getattr(module, name)
-    for module in (confusion, curves, objects, regression, scores)
-    for name in module.__all__
-    if name not in ("Metric", "MeanMetricWrapper", "Mean", "Sum")
-}
-_PACKAGE = __name__.partition(".")[0] + "."
+
+def named() -> dict[str, Any]:
+    """Return gradtape's metrics by name, as their plugin provides them.
+
+    A class is created from its name alone, as in ``metrics=["AUC"]``.
+    """
+    found = {name: getattr(functions, name) for name in functions.__all__}
+    for module in (confusion, curves, objects, regression, scores):
+        found |= {name: getattr(module, name) for name in module.__all__}
+    for name in ("Metric", "MeanMetricWrapper", "Mean", "Sum"):  # not of labels and predictions
+        del found[name]
+    return found
 
 
 def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], Any]:
@@ -70,20 +69,10 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
     TypeError
         If ``metric`` is not a metric, or not a mean over examples, such as the root of a mean.
     """
-    if kind is not None and kind.classes == "binary":
-        for name, known in _BINARY.items():
-            if metric is known or (isinstance(metric, str) and metric == name):
-                threshold = 0.0 if kind.from_logits else 0.5
-                return called(objects.BinaryAccuracy(threshold).per_example, name)
     if isinstance(metric, str):
-        function = _FUNCTIONS.get(metric) or losses.function_named(metric)
+        function = _function_named(metric)
         if function is None:
-            names = (*_FUNCTIONS, *_CLASSES, *losses.FUNCTION_NAMES)
-            raise ValueError(
-                f"unknown metric {metric!r}{meant(metric, names)}"
-                f"{', '.join(_FUNCTIONS)}, the functions in "
-                f"training.losses, and the classes {', '.join(_CLASSES)}"
-            )
+            raise _unknown(metric)
         return called(_of_kind(function, kind), metric)
     if isinstance(metric, type):
         name = metric.__name__
@@ -102,11 +91,41 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
     return called(metric.per_example, metric.name)
 
 
+def _function_named(name: str) -> Any:
+    """Return the function of a metric or of a loss, or ``None``."""
+    for kind in ("metric", "loss"):
+        found = registry().find_named(kind, name)
+        if found is not None and not isinstance(found, type):
+            return found
+    return None
+
+
+def _unknown(metric: str) -> UnknownName:
+    known = registry()
+    names = known.names_of("metric")
+    classes = [name for name in names if isinstance(known.find_named("metric", name), type)]
+    plain = [name for name in names if name not in classes]
+    return UnknownName(
+        f"unknown metric {metric!r}{meant(metric, (*names, *known.names_of('loss')))}"
+        f"{', '.join(plain)}, the functions in training.losses, and the classes "
+        f"{', '.join(classes)}{known.lacking(metric)}"
+    )
+
+
 def _of_kind(function: Any, kind: Kind | None) -> Any:
-    """Return one of gradtape's cross-entropies as a metric, of logits if the loss takes these."""
-    known = any(function is losses.function_named(name) for name in losses.FUNCTION_NAMES)
-    own = kind_of(function) if known and kind is not None else None
-    if own is None or kind is None or own.from_logits is kind.from_logits:
+    """Return a function as it measures with a loss of a kind.
+
+    A function may say what it is then, by its attribute ``with_loss``. A cross-entropy takes logits
+    if the loss does.
+    """
+    if kind is None:
+        return function
+    own_way = stated(function, "with_loss")
+    if own_way is not None:
+        measure = own_way(kind)
+        return function if measure is function else called(measure, function.__name__)
+    own = kind_of(function) if losses.is_named(function) else None
+    if own is None or own.from_logits is kind.from_logits:
         return function
     return called(partial(function, from_logits=kind.from_logits), function.__name__)
 
@@ -139,7 +158,10 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
     """
     found: dict[str, Any] = {}
     for given in (metrics,) if isinstance(metrics, str) or callable(metrics) else metrics:
-        metric = _CLASSES[given]() if isinstance(given, str) and given in _CLASSES else given
+        named = registry().find_named("metric", given) if isinstance(given, str) else None
+        metric = named() if isinstance(named, type) else given
+        if isinstance(named, objects.Metric):
+            metric = named
         if isinstance(metric, (objects.Mean, objects.Sum)):
             raise TypeError(
                 f"{type(metric).__name__} is not a metric of labels and predictions; update it in "
@@ -155,8 +177,7 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
             if not hasattr(metric, "__name__"):  # several objects of a class, or partials, are fine
                 name = next(x for x in _numbered(name) if x not in found)
             if weighted:
-                own = isinstance(given, str) or str(given.__module__).startswith(_PACKAGE)
-                measure = _in_columns(metric) if own else metric
+                measure = _in_columns(metric) if _takes_columns(given) else metric
                 told = name if name.isidentifier() else None
                 metric = objects.MeanMetricWrapper(measure, told)
         if name in found or name == "loss":
@@ -171,6 +192,20 @@ def _numbered(name: str) -> Iterator[str]:
     yield from (f"{name}_{i}" for i in count(1))
 
 
+def _takes_columns(given: Any) -> bool:
+    """Return whether each row of a column is an example of a metric: if it has a name, or says so.
+
+    Its attribute ``takes_columns`` says so.
+    """
+    known = registry()
+    return (
+        isinstance(given, str)
+        or bool(stated(given, "takes_columns"))
+        or known.name_of("metric", given) is not None
+        or losses.is_named(given)
+    )
+
+
 def _in_columns(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return one of gradtape's functions, so that a vector gives a value for each element, too."""
+    """Return a function so that a vector gives a value for each element, too."""
     return lambda y_true, y_pred: function(*in_columns(y_true, y_pred))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.extend import Tensor, as_tensor, ops, same_size, shapes_differ
+from ...core.extend import Tensor, ops, same_size, shapes_differ, with_each_other
 from ..shapes import alike, check_several, checked, classes_of, mean_of
 
 __all__ = [
@@ -42,7 +42,7 @@ def accuracy(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.accuracy([1, 1], [[0.1, 0.9], [0.8, 0.2]]).tolist()
     [True, False]
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     if None not in (y_true.shape, y_pred.shape):
         check_classes("accuracy", y_true.shape, y_pred.shape)
     if y_true.ndim == y_pred.ndim and y_true.shape[-1] == y_pred.shape[-1]:
@@ -124,7 +124,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     >>> gt.training.metrics.categorical_accuracy([[0.0, 1.0]], [[0.1, 0.9]]).tolist()
     [1.0]
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     y_true = checked("categorical_accuracy", y_true, y_pred)
     check_several("categorical_accuracy", y_pred.shape[-1] if y_pred.shape else None)
     hit = ops["equal"](ops["argmax"](y_true, axis=-1), ops["argmax"](y_pred, axis=-1))
@@ -204,3 +204,7 @@ def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> T
     among = ops["count_nonzero"](others, axis=-1) < k
     among = ops["logical_and"](among, ops["equal"](own[..., 0], own[..., 0]))
     return ops["logical_and"](among, y_true >= 0)  # negative labels index from the end
+
+
+for _name in __all__:
+    globals()[_name].by_example = True  # parallel training needs to know

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,11 @@ from ...core.extend import (
     complete_docstring,
     init_scope,
     ops,
+    with_each_other,
 )
 from ...layers import initializers, mask_of
 from .. import losses
+from ..losses.kinds import Kind
 from ..names import name_of
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
@@ -272,7 +275,7 @@ class MeanMetricWrapper(MeanOf):
 
 
 def _equal(y_true: Any, y_pred: Any) -> Tensor:
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     y_true = checked("Accuracy", y_true, y_pred)
     return ops["equal"](y_true, y_pred)
 
@@ -321,6 +324,8 @@ class BinaryAccuracy(
         for probabilities.
     """
 
+    by_example = True
+
     def __init__(self, threshold: float = 0.5, name: str | None = None) -> None:
         super().__init__(name, threshold=threshold)
 
@@ -330,6 +335,17 @@ class BinaryAccuracy(
         if kind is None or not kind.from_logits or not 0.0 < threshold < 1.0:
             return self.settings
         return {"threshold": math.log(threshold / (1.0 - threshold))}
+
+
+def _accuracy_with(function: Any, kind: Kind) -> Any:
+    """Return the accuracy with a loss: with a binary one, whose logits have a threshold of 0."""
+    if kind.classes != "binary":
+        return function
+    return BinaryAccuracy(0.0 if kind.from_logits else 0.5).per_example
+
+
+for _function in (functions.accuracy, functions.binary_accuracy):
+    vars(_function)["with_loss"] = partial(_accuracy_with, _function)
 
 
 class SparseTopKCategoricalAccuracy(

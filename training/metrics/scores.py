@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, same_size
+from ...core.extend import (
+    Tensor,
+    Variable,
+    active_graph,
+    as_tensor,
+    ops,
+    same_size,
+    with_each_other,
+)
 from ..shapes import alike, checked, column_dropped
 from .stateful import OfScores, Stateful, known, quotient, weighted
 
@@ -54,7 +62,7 @@ def confusion_matrix(
     >>> gt.training.metrics.confusion_matrix([0, 1, 1], [0, 0, 1], 2).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
-    y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+    y_true, y_pred = with_each_other((y_true, y_pred))
     y_true, y_pred = column_dropped(y_true, y_pred.shape), column_dropped(y_pred, y_true.shape)
     y_true = checked("confusion_matrix", y_true, y_pred)
     both = [ops["reshape"](y, shape=(-1,)) for y in (y_true, y_pred)]
@@ -149,7 +157,7 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
         """Add labels and predictions, with weights of the examples."""
         if "matrix" not in vars(self):  # not earlier: a file that names the class takes no memory
             self.add_state("matrix", (self.num_classes, self.num_classes))
-        y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
+        y_true, y_pred = with_each_other((y_true, y_pred))
         if not self.sparse_y_true:
             y_true = ops["argmax"](y_true, axis=self.axis)
         largest = None

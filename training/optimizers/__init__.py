@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from ...core.errors import UnknownName
+from ...core.extend import registry
 from ..nearest import meant
 from .adaptive import Adadelta, Adamax, Lion, Nadam
 from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
@@ -25,7 +26,10 @@ __all__ = [
     "RMSprop",
 ]
 
-_BY_NAME: dict[str, Callable[[], Optimizer]] = {name.lower(): globals()[name] for name in __all__}
+
+def named() -> dict[str, type[Optimizer]]:
+    """Return gradtape's optimizers by name, as their plugin provides them."""
+    return {name.lower(): globals()[name] for name in __all__}
 
 
 def get(optimizer: Any) -> Optimizer:
@@ -34,8 +38,8 @@ def get(optimizer: Any) -> Optimizer:
     Parameters
     ----------
     optimizer
-        The name of a class (``"adam"``, ``"rmsprop"``, ``"sgd"``, ...), in upper or lower case; or
-        an optimizer.
+        The name of a class (``"adam"``, ``"rmsprop"``, ``"sgd"``, ...), in upper or lower case, or
+        a third party's (``"acme.Lion"``); or an optimizer.
 
     Raises
     ------
@@ -56,9 +60,15 @@ def get(optimizer: Any) -> Optimizer:
         raise TypeError(f"the optimizer is the class {name}; pass an object: {name}()")
     if not isinstance(optimizer, str):
         raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
-    if optimizer.lower() not in _BY_NAME:
-        raise ValueError(
-            f"unknown optimizer {optimizer!r}{meant(optimizer, _BY_NAME)}"
-            f"{', '.join(sorted(_BY_NAME))}; or pass an optimizer"
+    known = registry()
+    found = known.find_named("optimizer", optimizer)
+    if found is None:
+        found = known.find_named("optimizer", optimizer.lower())
+    if found is None:
+        names = known.names_of("optimizer")
+        raise UnknownName(
+            f"unknown optimizer {optimizer!r}{meant(optimizer, names)}"
+            f"{', '.join(sorted(names))}; or pass an optimizer{known.lacking(optimizer)}"
         )
-    return _BY_NAME[optimizer.lower()]()
+    made: Optimizer = found() if isinstance(found, type) else found
+    return made

@@ -62,6 +62,7 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
     0.5
     """
 
+    fixed_formula = True
     _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "largest")
     first_moments: list[Variable]
@@ -139,6 +140,7 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
     True
     """
 
+    fixed_formula = True
     _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
@@ -237,6 +239,7 @@ class Adadelta(Optimizer, saved_as="training.Adadelta"):
     0.9997
     """
 
+    fixed_formula = True
     _arguments = ("rho", "epsilon")
     slots = ("accumulated_gradients", "accumulated_changes")
     accumulated_gradients: list[Variable]
@@ -307,6 +310,7 @@ class Lion(Optimizer, saved_as="training.Lion"):
     1.25
     """
 
+    fixed_formula = True
     _arguments = ("beta_1", "beta_2")
     slots = ("momenta",)
     momenta: list[Variable]

@@ -59,6 +59,7 @@ class SGD(Optimizer, saved_as="training.SGD"):
     0.5
     """
 
+    fixed_formula = True
     _arguments = ("momentum", "nesterov")
     slots = ("velocities",)
     velocities: list[Variable]
@@ -144,6 +145,7 @@ class Adam(Optimizer, saved_as="training.Adam"):
     0.5
     """
 
+    fixed_formula = True
     _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
@@ -238,6 +240,8 @@ class AdamW(Adam, saved_as="training.AdamW"):
     0.25
     """
 
+    fixed_formula = True
+
     def __init__(
         self,
         learning_rate: Any = 0.001,
@@ -310,6 +314,7 @@ class RMSprop(Optimizer, saved_as="training.RMSprop"):
     0.9
     """
 
+    fixed_formula = True
     _arguments = ("rho", "momentum", "epsilon", "centered")
     velocities: list[Variable]
     averages: list[Variable]
@@ -398,6 +403,7 @@ class Adagrad(Optimizer, saved_as="training.Adagrad"):
     0.5
     """
 
+    fixed_formula = True
     _arguments = ("initial_accumulator_value", "epsilon")
     slots = ("accumulators",)
     accumulators: list[Variable]

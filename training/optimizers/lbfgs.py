@@ -96,6 +96,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     [1.0, 1.0]
     """
 
+    fixed_formula = True
     _arguments = (
         "max_iterations",
         "max_evaluations",

@@ -23,11 +23,13 @@ from ...core.extend import (
     complete_docstring,
     exclusive,
     hinted,
+    registry,
     scope_of,
     stage,
     warn_user,
 )
 from ...layers import Layer, unknown_argument
+from ...layers.named import find, is_reference
 from .clipping import clipped
 from .excluded import Decaying, Excluded
 from .gradients import checked
@@ -38,8 +40,6 @@ from .slots import GROUPING
 from .traced import traced_step
 
 __all__ = ["Optimizer"]
-
-_ROOT = __name__.partition(".")[0]
 
 
 class Optimizer(Decaying):
@@ -124,6 +124,9 @@ class Optimizer(Decaying):
     """
     #: The constructor's arguments for the formula, which are also attributes.
     _arguments: ClassVar[tuple[str, ...]] = ()
+    #: Whether a formula by blocks reads nothing that changes, except its arguments and attributes
+    #: that are numbers: the ufuncs of one step then serve all. Subclasses do not inherit it.
+    fixed_formula: ClassVar[bool] = False
     #: Whether steps leave out variables without a gradient, instead of refusing them.
     skips_missing: ClassVar[bool] = False
 
@@ -414,8 +417,8 @@ class Optimizer(Decaying):
         variable.
         """
         apart = not getattr(self.update, "by_blocks", False)
-        # a class of the user may read a list, a property or a global variable, which changes unseen
-        lasting = type(self).__module__.partition(".")[0] == _ROOT
+        # another class may read a list, a property or a global variable, which changes unseen
+        lasting = bool(vars(type(self)).get("fixed_formula", False))
         places = self.take_part(variables)
         counters: dict[Variable, int] = {}
         found: dict[Any, list[int]] = {}
@@ -454,6 +457,8 @@ class Optimizer(Decaying):
 
     def _as_rate(self, value: Any) -> Any:
         """Return a learning rate as the attribute keeps it; a number goes into its variable."""
+        if is_reference("schedule", value):
+            value = find("schedule", value)
         if isinstance(value, (list, tuple, dict, Layer)):
             raise TypeError(
                 f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
@@ -470,7 +475,7 @@ class Optimizer(Decaying):
         if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):
             raise TypeError(
                 f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
-                f"{value!r}"
+                f"{value!r}{registry().lacking(value)}"
             )
         if value is None or not 0.0 <= float(value) < math.inf:
             wrong = "be finite" if value == math.inf else "not be negative"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import (
     COUNTS,
+    MADE,
     Pending,
     Tensor,
     Variable,
@@ -132,7 +133,7 @@ class Group:
         #: The part that each variable holds; ``_copies`` has the calls that copy it.
         self.parts: list[Any] = [None] * len(self.variables)
         self._copies: list[Any] = [None] * len(self.variables)
-        self._rules: dict[int, Rule | None] = {}
+        self._rules: dict[tuple[int, int], Rule | None] = {}
         self._blocks = list(_blocks(self.bounds, columns[0][0].dtype.itemsize))
         self._scratch: list[Array] = []
         self._away: list[int] = []
@@ -193,10 +194,10 @@ class Group:
         value, *state = self.flat
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
-        count = len(settings)
-        if count not in self._rules or not self._lasting:
-            self._rules[count] = Rule.of(self._update, value.dtype, len(state), count)
-        return self._rules[count]
+        key = len(settings), MADE.count
+        if key not in self._rules or not self._lasting:
+            self._rules[key] = Rule.of(self._update, value.dtype, len(state), len(settings))
+        return self._rules[key]
 
     def calls(self, in_place: bool) -> list[tuple[Any, ...]]:
         """Return the calls that do the step, block by block."""

@@ -35,9 +35,8 @@ from ...layers import BatchNorm, keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
 from ..checks import FirstLook, whats_not_finite
 from ..loss_scaling import LossScaleOptimizer
-from ..losses import crossentropies, errors, focal, margins, objects
 from ..losses.loss import Loss
-from ..metrics import BinaryAccuracy, functions
+from ..names import stated
 from ..ranks import Layout, Part
 from ..steps.step import Step
 from ..steps.sums import Values
@@ -45,14 +44,6 @@ from ..steps.trainer import Trainer
 from .together import Together, sample_of
 
 __all__ = ["ParallelTrainer"]
-
-#: Functions with one value per example, which depends only on that example.
-_MEANS = {
-    getattr(module, name)
-    for module in (crossentropies, errors, focal, functions, margins)
-    for name in module.__all__
-}
-_KINDS = {getattr(objects, name) for name in objects.__all__}
 
 
 class ParallelTrainer(Trainer):
@@ -284,14 +275,14 @@ def _is_mean(measure: Any) -> bool:
         settings = getattr(measure, "settings", {})
         if measure.reduction == "sum" or settings.get("ignore_class") is not None:
             return False
-        return type(measure) in _KINDS and _is_mean(type(measure).function)  # type: ignore[attr-defined]
+        function = getattr(type(measure), "function", None)
+        return bool(stated(type(measure), "by_example")) and _is_mean(function)
     if isinstance(measure, partial):
         return not measure.args and not measure.keywords and _is_mean(measure.func)
-    of = getattr(
-        measure, "__self__", None
-    )  # the function of a metric, such as that of a binary accuracy
-    known = any(measure is function for function in _MEANS)
-    return measure is None or known or type(of) is BinaryAccuracy
+    # the function of a metric, such as that of a binary accuracy
+    of = getattr(measure, "__self__", None)
+    known = stated(measure, "by_example") or stated(type(of), "by_example")
+    return measure is None or bool(known)
 
 
 def _weight(share: float) -> Tensor:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.extend import ConcreteFunction, Function, Module, Tensor, Variable, slots_of
+from ...core.extend import ConcreteFunction, Function, Module, Tensor, Variable, registry, slots_of
 from ..callbacks.callback import Callback
 from ..runs.session import is_plain
 
@@ -167,12 +167,14 @@ class _Search:
 
     def _look_at_object(self, value: Any) -> None:
         cls = type(value)
-        ours, calls_back = _is_ours(cls.__module__), isinstance(value, Callback)
+        calls_back = isinstance(value, Callback)
         bag = (cls.__module__, cls.__qualname__) in _BAGS
-        if _is_of_library(cls.__module__) and not ours and not bag:
+        # what the code of plugins reads is not searched, so all settings of a schedule or a loss
+        # count
+        of_plugin = any(_is_of_plugins(base.__module__) for base in cls.__mro__)
+        if _is_of_library(cls.__module__) and not of_plugin and not bag:
             return
-        # what our code reads is not searched, so all settings of a schedule or a loss count
-        note = any(_is_ours(base.__module__) for base in cls.__mro__) and not calls_back
+        note = of_plugin and not calls_back
         for name, item, put in _attributes_of(value):
             if not note:
                 self._read(name, repr(cls.__name__), id(value), item, put)
@@ -277,8 +279,9 @@ def _names_in(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(known), frozenset(attributes)
 
 
-def _is_ours(module: str | None) -> bool:
-    return str(module).partition(".")[0] == _ROOT
+def _is_of_plugins(module: str | None) -> bool:
+    """Return whether a module's package is one whose distribution declares plugins."""
+    return str(module).partition(".")[0] in registry().packages
 
 
 @functools.lru_cache(maxsize=4096)
@@ -287,7 +290,7 @@ def _is_of_library(module: str | None) -> bool:
     name = str(module)
     if name == "__main__":
         return False
-    if _is_ours(name) or name in sys.builtin_module_names:
+    if name.partition(".")[0] == _ROOT or name in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(name), "__file__", None)
     if file is None:

@@ -87,7 +87,7 @@ class Head:
             given = {} if weight is None else {"sample_weight": weight}
             value, count = counted_call(loss, y, predicted, **given)
             return ops["mean"](value), count
-        if weight is not None and losses.function_named(getattr(loss, "__name__", None)) is loss:
+        if weight is not None and losses.is_named(loss):
             y, predicted = in_columns(y, predicted)
         values = in_precision(as_tensor(loss(y, predicted)), "float32")
         if weight is not None and not values.ndim:

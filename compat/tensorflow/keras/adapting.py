@@ -96,6 +96,7 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         "__init__": __init__,
         "__doc__": f"{summary_of(native)}\n\n{told}",
         "__module__": bases[0].__module__,
+        **{x: vars(native)[x] for x in ("fixed_formula",) if x in vars(native)},
     }
     return adapts(path)(type(path.rpartition(".")[2], (*bases, native), contents))
 

@@ -60,6 +60,8 @@ def _function(name: str) -> Callable[..., Any]:
         return function(*aligned(name, y_true, y_pred, bound.arguments), *settings)
 
     del loss.__wrapped__  # its defaults differ
+    vars(loss).pop("by_example", None)  # a row of labels may be broadcast
+    vars(loss)["takes_columns"] = True
     vars(loss)["__signature__"] = keras
     loss.__module__ = __name__  # where pickle finds it
     return adapts(f"training.losses.{name}")(loss)
@@ -133,6 +135,8 @@ def get(identifier: Any) -> Any:
     if not isinstance(identifier, str):
         return identifier
     found = _KNOWN.get(native.SHORT_NAMES.get(identifier, identifier))
+    if found is None and not identifier.isidentifier():  # a third party's
+        return native.get(identifier)
     if found is None:
         raise ValueError(f"unknown loss {identifier!r}; known: {', '.join(_KNOWN)}")
     return found() if isinstance(found, type) else found

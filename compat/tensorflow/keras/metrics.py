@@ -169,6 +169,8 @@ def aligning(metric: Any, others: Any = ()) -> Any:
     if not isinstance(metric, str):
         known = isinstance(metric, native.Metric) or hasattr(metric, "gradtape_names")
         return metric if known else InOneRank(metric)
+    if not metric.isidentifier():  # a third party's
+        return metric
     if metric in ("acc", "accuracy"):
         return native.called(_any_accuracy, metric)
     if metric == "binary_accuracy":

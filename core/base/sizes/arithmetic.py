@@ -126,7 +126,24 @@ def _size(terms: Terms) -> Any:
 
 
 def same_size(a: Any, b: Any) -> bool:
-    """Return whether two sizes are equal in every run; ``None`` equals no size."""
+    """Return whether two sizes are equal in every run; ``None`` equals no size.
+
+    Parameters
+    ----------
+    a, b
+        Integers, unknown sizes or ``None``.
+
+    Returns
+    -------
+    bool
+        False if a trace cannot prove it.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import same_size
+    >>> same_size(3, 3), same_size(None, None)
+    (True, False)
+    """
     if isinstance(a, Size) and isinstance(b, Size):
         return a.key == b.key or (a == b) is True
     return known_size(a) and known_size(b) and bool(a == b)
@@ -235,12 +252,68 @@ def _shifted(kind: str) -> Callable[[Any, Any], Any]:
 
 
 def largest(*values: Any) -> Any:
-    """Return the largest of sizes and numbers."""
+    """Return the largest of sizes and numbers; unknown sizes give an expression.
+
+    Parameters
+    ----------
+    values
+        Integers and unknown sizes.
+
+    Returns
+    -------
+    int or Size
+        The largest one, an expression if a trace does not know which it is.
+
+    Raises
+    ------
+    OpenSize
+        If a size is ``None``, of which a trace knows nothing.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import largest
+    >>> sizes = []
+    >>> @gt.function(input_signature=[gt.TensorSpec([None])])
+    ... def look(x):
+    ...     sizes.append(largest(x.shape[0], 1))
+    ...     return x
+    >>> _ = look(gt.ones(3))
+    >>> largest(2, 4), str(sizes[0])
+    (4, 'max(n, 1)')
+    """
     return _extreme("max", values)
 
 
 def smallest(*values: Any) -> Any:
-    """Return the smallest of sizes and numbers."""
+    """Return the smallest of sizes and numbers; unknown sizes give an expression.
+
+    Parameters
+    ----------
+    values
+        Integers and unknown sizes.
+
+    Returns
+    -------
+    int or Size
+        The smallest one, an expression if a trace does not know which it is.
+
+    Raises
+    ------
+    OpenSize
+        If a size is ``None``, of which a trace knows nothing.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import smallest
+    >>> sizes = []
+    >>> @gt.function(input_signature=[gt.TensorSpec([None])])
+    ... def look(x):
+    ...     sizes.append(smallest(x.shape[0], 1))
+    ...     return x
+    >>> _ = look(gt.ones(3))
+    >>> smallest(2, 4), str(sizes[0])
+    (2, 'min(n, 1)')
+    """
     return _extreme("min", values)
 
 

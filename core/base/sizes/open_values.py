@@ -32,7 +32,24 @@ def is_open(value: Any) -> bool:
 
 
 def known_size(n: Any) -> bool:
-    """Return whether a size is known: neither ``None`` nor an expression."""
+    """Return whether a size is known: neither ``None`` nor an expression.
+
+    Parameters
+    ----------
+    n
+        A size of a shape.
+
+    Returns
+    -------
+    bool
+        Whether it is an integer.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import known_size
+    >>> known_size(3), known_size(gt.TensorSpec([None]).shape[0])
+    (True, False)
+    """
     return n is not None and not isinstance(n, Open)
 
 

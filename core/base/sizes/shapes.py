@@ -32,7 +32,24 @@ Shape = tuple[Any, ...] | None
 
 
 def sizes_differ(n: Any, m: Any) -> bool:
-    """Return whether two sizes can be proved to differ; ``None`` may be any size."""
+    """Return whether two sizes can be proved to differ; ``None`` may be any size.
+
+    Parameters
+    ----------
+    n, m
+        Integers, unknown sizes or ``None``.
+
+    Returns
+    -------
+    bool
+        False if they are equal, or equal in some runs.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import sizes_differ
+    >>> sizes_differ(2, 3), sizes_differ(2, None)
+    (True, False)
+    """
     if n is m:
         return False
     if known_size(n) and known_size(m):
@@ -43,7 +60,24 @@ def sizes_differ(n: Any, m: Any) -> bool:
 
 
 def same_shape(a: Any, b: Any) -> bool:
-    """Return whether two shapes are equal in every run, as far as a trace can prove it."""
+    """Return whether two shapes are equal in every run, as far as a trace can prove it.
+
+    Parameters
+    ----------
+    a, b
+        Tuples of sizes, or ``None`` for an unknown rank.
+
+    Returns
+    -------
+    bool
+        False if a trace cannot prove it.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import same_shape
+    >>> same_shape((2, 3), (2, 3)), same_shape(None, (2, 3))
+    (True, False)
+    """
     try:
         return a is not None and bool(a == b)
     except OpenSize:
@@ -57,7 +91,24 @@ def agreed(*sizes: Any) -> Any:
 
 
 def shapes_differ(a: Any, b: Any) -> bool:
-    """Return whether two shapes can be proved to differ; ``None`` may be any shape or size."""
+    """Return whether two shapes can be proved to differ; ``None`` may be any shape or size.
+
+    Parameters
+    ----------
+    a, b
+        Tuples of sizes, or ``None`` for an unknown rank.
+
+    Returns
+    -------
+    bool
+        False if they are equal, or equal in some runs.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import shapes_differ
+    >>> shapes_differ((2, 3), (2, None)), shapes_differ((2,), (2, None))
+    (False, True)
+    """
     if a is None or b is None:
         return False
     return len(a) != len(b) or any(map(sizes_differ, a, b))
@@ -77,12 +128,30 @@ def blunt(shape: Any) -> Any:
 
 
 def as_size(n: Any, name: str) -> Any:
-    """Return a user's size, count or bound as an int, or as a ``Size`` if it is unknown.
+    """Return a user's size, count or bound as an int, or as an expression if it is unknown.
+
+    Parameters
+    ----------
+    n
+        An integer of any type; in a trace also an unknown size, or a tensor of one integer.
+    name
+        The op's name, for the message.
+
+    Returns
+    -------
+    int or Size
+        The size.
 
     Raises
     ------
     TypeError
         If it is not an integer.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import as_size
+    >>> as_size(np.int64(3), "acme::tiles")
+    3
     """
     if type(n) is int:
         return n
@@ -115,14 +184,31 @@ def _listed(shape: Any, name: str) -> Any:
 
 
 def as_shape(shape: Any, name: str) -> tuple[Any, ...]:
-    """Return a user's shape (one size, a sequence or a vector) as a tuple of ints.
+    """Return a user's shape (one size, a sequence or a vector) as a tuple of sizes.
 
-    In a trace, unknown sizes stay expressions.
+    Parameters
+    ----------
+    shape
+        An integer, a sequence of them or a vector. In a trace, unknown sizes stay expressions, and
+        tensors of one integer become sizes.
+    name
+        The op's name, for the message.
+
+    Returns
+    -------
+    tuple
+        Integers and unknown sizes.
 
     Raises
     ------
     TypeError
         If a size is not an integer; ``None`` is a size that a trace does not know.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import as_shape
+    >>> as_shape([2, np.int64(3)], "acme::tiles"), as_shape(4, "acme::tiles")
+    ((2, 3), (4,))
     """
     sizes = shape if isinstance(shape, (tuple, list)) else _listed(shape, name)
     try:
@@ -167,7 +253,7 @@ def broadcast_shapes(*shapes: Shape, op: str = "broadcast") -> Shape:
 
     Examples
     --------
-    >>> from gradtape.core.extend import broadcast_shapes
+    >>> from gradtape.plugin import broadcast_shapes
     >>> broadcast_shapes((2, None), (3,))
     (2, 3)
     """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ....core.errors import BackendMismatch, GradtapeError
-from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes
+from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, beside_tensors, broadcast_shapes
 from .axes import reduced_axes
 from .dtypes import SCALARS
 
@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def op(name: str, kernel: str | Callable[..., Any], kind: type[Op] = Op, **record: Any) -> Op:
     """Make an op and list it for the plugin."""
-    made = kind(name, kernel, **record)
+    made = kind(name, kernel, verified=True, **record)
     OPS.append(made)
     return made
 
@@ -42,7 +42,15 @@ def _carrying(name: str, function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except BackendMismatch:
+                # again, with Python's numbers on the backend of the tensors beside them
+                elsewhere = beside_tensors((args, kwargs))
+                if elsewhere is None:
+                    raise
+                with elsewhere:
+                    return function(*args, **kwargs)
         except (IndexError, TypeError, ValueError, ArithmeticError) as error:
             text = _renamed(name, error)
             if text is None:
@@ -90,12 +98,13 @@ def elementwise(
     kind: type[Op] | None = None,
     holomorphic: bool = True,
     floating: bool = False,
+    record: Mapping[str, Any] | None = None,
     **rules: Callable[..., Any] | None,
 ) -> Op:
     """Make an elementwise op: its inputs broadcast, and its gradient rules use their names.
 
     ``kernel`` is a function name in the array namespace (the op's own name by default) or
-    ``kernel(xp, *arrays)``.
+    ``kernel(xp, *arrays)``. ``record`` has further arguments of :class:`Op`.
     """
     kernel = kernel or name
     inputs = tuple(rules)
@@ -116,6 +125,7 @@ def elementwise(
         batch="elementwise",
         floating=floating,
         doc=doc,
+        **(record or {}),
     )
 
 

@@ -43,6 +43,7 @@ _insert_axes = op(
     holomorphic=True,
     batch=_insert_rule,
     jvp="linear",
+    view="reshape",
     doc="Insert axes of size 1: ``places[n]`` are their positions if ``x`` has n axes.",
 )
 

@@ -7,8 +7,9 @@ from math import prod
 from typing import Any
 
 from .kernels import in_float32
+from .picking import picked
 
-__all__ = ["complete", "put", "scatter_add", "writes_by_arrays"]
+__all__ = ["complete", "put", "scatter_add"]
 
 
 def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -42,18 +43,13 @@ def put(out: Any, where: Any, values: Any, add: bool = False) -> Any:
     return out
 
 
-def writes_by_arrays(xp: Any, x: Any) -> bool:
-    """Return whether a library can assign at index arrays; the array API cannot."""
-    return hasattr(x, "at") or hasattr(getattr(xp, "add", None), "at")
-
-
 def scatter_add(
     xp: Any, out: Any, where: Any, values: Any, pick: Callable[[Any], Any] | None = None
 ) -> Any:
     """Return ``out`` with ``values`` added at ``where``, in place if possible.
 
     Values at repeated positions add up, those in ``float16`` in ``float32``. ``pick(x)`` is
-    ``x[where]``, for libraries that cannot index with ``where``.
+    ``x[where]``, where there is a shorter way than :func:`picked`.
     """
     return _scatter_add(xp, out, values, where=where, pick=pick)
 
@@ -70,7 +66,7 @@ def _scatter_add(xp: Any, out: Any, values: Any, *, where: Any, pick: Any) -> An
     # The array API has no such function: a matrix product adds every value at its position.
     size = prod(out.shape)
     numbers = xp.reshape(xp.arange(size), out.shape)
-    picked = numbers[where] if pick is None else pick(numbers)
-    hits = xp.reshape(picked, (1, -1)) == xp.reshape(xp.arange(size), (-1, 1))
+    places = picked(xp, numbers, where) if pick is None else pick(numbers)
+    hits = xp.reshape(places, (1, -1)) == xp.reshape(xp.arange(size), (-1, 1))
     added = xp.astype(hits, values.dtype) @ xp.reshape(values, (-1,))
     return out + xp.reshape(added, out.shape)

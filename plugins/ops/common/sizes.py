@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ....core.errors import TraceError
-from ....core.extend import as_size, is_open, largest, ops, same_size, smallest
+from ....core.extend import as_size, is_open, largest, ops, same_size, sizes_differ, smallest
 from .op_builders import op
 
 __all__ = [
+    "LARGEST",
+    "SMALLEST",
     "as_sizes",
     "elements",
     "empty",
@@ -21,7 +24,24 @@ __all__ = [
     "never_empty",
     "open_among",
     "place_between",
+    "whole_division",
 ]
+
+
+def whole_division(compute: Callable[[Any, Any], Any]) -> Any:
+    """Return how a division computes with sizes, of which none may be 0 as a divisor."""
+
+    def divide(a: Any, b: Any) -> Any:
+        if not sizes_differ(b, 0):
+            raise ZeroDivisionError  # allowed for tensors, not for sizes
+        return compute(a, b)
+
+    return np.frompyfunc(divide, 2, 1)
+
+
+#: The larger and the smaller of two sizes, as ufuncs of arrays of objects.
+LARGEST: Any = np.frompyfunc(largest, 2, 1)
+SMALLEST: Any = np.frompyfunc(smallest, 2, 1)
 
 
 def open_among(*values: Any) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ....core.extend import NONDIFF, F, Tensor, ops
 from ..common.kernels import native
 from ..common.op_builders import elementwise, named
+from ..common.sizes import whole_division
 
 __all__ = [
     "abs",
@@ -39,6 +41,7 @@ add = elementwise(
     "add",
     x=lambda g: g,
     y=lambda g: g,
+    record={"integers": operator.add},
     doc="""Return ``x + y``, elementwise.
 
     Examples
@@ -51,6 +54,7 @@ subtract = elementwise(
     "subtract",
     x=lambda g: g,
     y=lambda g: -g,
+    record={"integers": operator.sub},
     doc="""Return ``x - y``, elementwise.
 
     Examples
@@ -63,6 +67,7 @@ multiply = elementwise(
     "multiply",
     x=lambda g, y: g * y,
     y=lambda g, x: g * x,
+    record={"integers": operator.mul},
     doc="""Return ``x * y``, elementwise.
 
     Examples
@@ -95,6 +100,7 @@ floor_divide = elementwise(
     "floor_divide",
     x=NONDIFF,
     y=NONDIFF,
+    record={"integers": whole_division(operator.floordiv)},
     doc="""Return the largest integer not above ``x / y``, elementwise; it has no gradient.
 
     Examples
@@ -109,6 +115,7 @@ remainder = mod = elementwise(
     "remainder",
     x=lambda g: g,
     y=lambda g, x, y: -g * F.floor_divide(x, y),
+    record={"integers": whole_division(operator.mod)},
     doc="""Return ``x - floor(x / y) * y``, elementwise: the sign is that of ``y``.
 
     Notes
@@ -177,6 +184,7 @@ def divmod(x: Any, y: Any) -> tuple[Tensor, Tensor]:
 negative = elementwise(
     "negative",
     x=lambda g: -g,
+    record={"integers": operator.neg},
     doc="""Return ``-x``, elementwise.
 
     Examples
@@ -212,6 +220,7 @@ abs = absolute = elementwise(
     "abs",
     x=lambda g, x: g * F.sign(x),
     holomorphic=False,
+    record={"integers": operator.abs},
     doc="""Return the absolute value of ``x``, elementwise.
 
     Notes

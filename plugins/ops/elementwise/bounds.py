@@ -10,6 +10,7 @@ import numpy as np
 from ....core.extend import F, Tensor, ops
 from ..common.kernels import native
 from ..common.op_builders import elementwise, named
+from ..common.sizes import LARGEST, SMALLEST
 
 __all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
 
@@ -23,6 +24,7 @@ maximum = elementwise(
     x=lambda g, x, y: F.where(F.logical_or(x >= y, _is_nan(x)), g, 0.0),
     y=lambda g, x, y: F.where(F.logical_or(x >= y, _is_nan(x)), 0.0, g),
     holomorphic=False,
+    record={"integers": LARGEST},
     doc="""Return the larger of ``x`` and ``y``, elementwise; nan if either is nan.
 
     Notes
@@ -42,6 +44,7 @@ minimum = elementwise(
     x=lambda g, x, y: F.where(F.logical_or(x <= y, _is_nan(x)), g, 0.0),
     y=lambda g, x, y: F.where(F.logical_or(x <= y, _is_nan(x)), 0.0, g),
     holomorphic=False,
+    record={"integers": SMALLEST},
     doc="""Return the smaller of ``x`` and ``y``, elementwise; nan if either is nan.
 
     Notes

@@ -13,11 +13,18 @@ from ..common.op_builders import elementwise, named, op
 __all__ = ["cast", "copy", "stop_gradient"]
 
 # public as gradtape.copy, since NumPy's identity is a matrix; files know it by this name
-_copy = elementwise("identity", lambda xp, x: x, x=lambda g: g, doc="Return ``x`` as a new tensor.")
+_copy = elementwise(
+    "identity",
+    lambda xp, x: x,
+    x=lambda g: g,
+    record={"identity": True, "integers": "moves"},
+    doc="Return ``x`` as a new tensor.",
+)
 stop_gradient = elementwise(
     "stop_gradient",
     lambda xp, x: x,
     x=NONDIFF,
+    record={"identity": True, "ends_gradients": True, "integers": "moves"},
     doc="""Return ``x`` as a constant: no gradient flows through it.
 
     Examples
@@ -33,6 +40,7 @@ _cast = op(
     gradients={"x": lambda g, x_like: F.cast_like(g, x_like)},
     infer=lambda x, dtype: (x.shape, np.dtype(dtype)),
     batch="elementwise",
+    integers=lambda x, **params: x,
 )
 
 

@@ -18,6 +18,7 @@ from ....core.extend import (
     ops,
     same_size,
     shapes_differ,
+    with_others,
 )
 from ..common.dtypes import SCALARS
 from ..common.kernels import reals
@@ -412,9 +413,9 @@ class Where(Op):
         if type(x) in SCALARS and type(y) in SCALARS:
             # NumPy would make float64 of where(condition, 1.0, 0.0)
             if SCALARS.index(type(x)) >= SCALARS.index(type(y)):
-                x = as_tensor(x)
+                x = with_others(x, (condition,))
             else:
-                y = as_tensor(y)
+                y = with_others(y, (condition,))
         elif type(x) is int or type(y) is int:  # NumPy wraps what the other's dtype does not hold
             number, other = (x, y) if type(x) is int else (y, x)
             check_held(number, getattr(other, "dtype", np.dtype(np.int64)), "where")

@@ -5,6 +5,7 @@ The adjoint writes into zeros of the original's shape, and adds where an element
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 from typing import Any
 
@@ -30,7 +31,8 @@ from ..common.batching import shape_only
 from ..common.gradients import as_like
 from ..common.kernels import kind_of
 from ..common.op_builders import op
-from ..common.scattering import complete, put, scatter_add, writes_by_arrays
+from ..common.picking import picked, writes_by_arrays
+from ..common.scattering import complete, put, scatter_add
 from ..common.sizes import place_between
 from .batched_index import batched_index, picked_from_shared
 from .reads import gradients_together
@@ -123,7 +125,7 @@ def _sliced(size: Any, part: slice) -> Any:
 
 def _getitem_kernel(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
     where = decode_index(index, arrays)
-    return x[where if arrays else complete(where)]
+    return picked(xp, x, where) if arrays else x[complete(where)]
 
 
 def _getitem_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]]) -> Any:
@@ -149,6 +151,7 @@ op(
     infer=lambda x, *arrays, index: (index_shape(x.shape, index, arrays), x.dtype),
     batch=getitem_rule,
     jvp="linear",
+    integers="moves",
     doc="Select elements by integers, slices and index arrays.",
 )
 
@@ -157,8 +160,9 @@ def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> An
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
-        # slices and masks name no element twice
-        return put(out, where if arrays else complete(where), g)
+        # slices and masks name no element twice; some libraries take no mask beside other parts
+        with suppress(IndexError, NotImplementedError):
+            return put(out, where if arrays else complete(where), g)
     return scatter_add(xp, out, where, g)
 
 
@@ -200,15 +204,17 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     masks = all(kind_of(array.dtype) == "b" for array in arrays)
     if masks or writes_by_arrays(xp, x):
         out = xp.array(x) if hasattr(xp, "array") else xp.asarray(x, copy=True)
-        return put(out, where if arrays else complete(where), values)
+        with suppress(IndexError, NotImplementedError):  # a wrong index raises again below
+            return put(out, where if arrays else complete(where), values)
     # The array API has no such assignment: look for the last value that goes to each place.
     size = prod(x.shape)
-    picked = xp.reshape(xp.reshape(xp.arange(size), x.shape)[where], (1, -1))
-    if not picked.shape[1]:
+    numbers = picked(xp, xp.reshape(xp.arange(size), x.shape), where)
+    numbers = xp.reshape(numbers, (1, -1))
+    if not numbers.shape[1]:
         return x
-    places = picked == xp.reshape(xp.arange(size), (-1, 1))
+    places = numbers == xp.reshape(xp.arange(size), (-1, 1))
     last = xp.argmax(xp.flip(xp.astype(places, xp.int8), axis=1), axis=1)
-    new = xp.take(xp.reshape(values, (-1,)), picked.shape[1] - 1 - last, axis=0)
+    new = xp.take(xp.reshape(values, (-1,)), numbers.shape[1] - 1 - last, axis=0)
     changed = xp.where(xp.any(places, axis=1), new, xp.reshape(x, (-1,)))
     return xp.reshape(changed, x.shape)
 
@@ -244,5 +250,6 @@ op(
     gradients={"x": NONDIFF},
     infer=lambda x: (x.shape, np.dtype(np.int64)),
     batch=shape_only,
+    reads="shapes",
     doc="Number the elements of ``x`` from 0, in C order.",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -60,26 +61,17 @@ def take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> An
     return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
 
 
-def _picker(xp: Any, where: tuple[Any, ...], arrays: Sequence[Any]) -> Any:
-    """Return how to index in libraries that cannot mix an array and slices, otherwise None."""
-    others = [part for part in where if not any(part is array for array in arrays)]
-    if len(arrays) != 1 or any(part not in (..., slice(None)) for part in others):
-        return None
-    place = next(i for i, part in enumerate(where) if part is arrays[0])
-    axis = place - len(where) if where[0] is Ellipsis else place
-    return lambda x: take_kernel(xp, x, arrays[0], axis=axis)
-
-
 def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...]) -> Any:
     parts = list(_parts(values, indices))
     out = xp.zeros(like.shape, dtype=xp.result_type(*[g for g, _, _ in parts]))
     for g, arrays, index in parts:
         where = decode_index(index, tuple(arrays))
         if all(kind_of(array.dtype) == "b" for array in arrays):
-            # they name no element twice
-            out = put(out, where if arrays else complete(where), g, add=True)
-        else:
-            out = scatter_add(xp, out, where, g, _picker(xp, where, arrays))
+            # they name no element twice; some libraries take no mask beside other parts
+            with suppress(IndexError, NotImplementedError):
+                out = put(out, where if arrays else complete(where), g, add=True)
+                continue
+        out = scatter_add(xp, out, where, g)
     return out
 
 

@@ -123,6 +123,10 @@ def _take_together(gs: list[Any], inputs: list[Any], params: list[dict[str, Any]
     return total
 
 
+def _taken_integers(x: Any, indices: Any, *, axis: int = 0) -> Any:
+    return np.take(x, indices.astype(int), axis=axis)
+
+
 _take = op(
     "take",
     take_kernel,
@@ -131,6 +135,7 @@ _take = op(
     holomorphic=True,
     batch=take_rule,
     jvp="linear",
+    integers=_taken_integers,
     doc="Select entries along an axis by index.",
 )
 op(

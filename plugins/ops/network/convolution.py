@@ -257,6 +257,7 @@ _conv = op(
     holomorphic=True,
     batch=_conv_rule,
     jvp="multilinear",
+    view=False,
     doc="Sum images ``x`` in windows, weighted by filters ``w``.",
 )
 op(
@@ -293,6 +294,7 @@ op(
     holomorphic=True,
     batch=_to_filters_rule,
     jvp="multilinear",
+    view=False,
     doc="Send a gradient of ``conv`` back to filters of the shape of ``like``.",
 )
 

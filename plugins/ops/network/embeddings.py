@@ -44,6 +44,7 @@ _one_hot = op(
         np.dtype(dtype),
     ),
     batch=leading,
+    view=False,
     doc="Return rows with a 1 at each index and 0 elsewhere.",
 )
 

@@ -188,6 +188,7 @@ op(
     vjp=_vjp,
     infer=_spec,
     batch=Composed(_forward_formula),
+    inline=True,
     doc="""Normalise each channel of ``x`` by its mean and variance over all other axes.
 
     Parameters
@@ -221,10 +222,12 @@ op(
         (mean.shape, x.dtype),
     ],
     batch=Composed(_gradient_formula),
+    inline=True,
     doc="Return the gradients of ``batch_norm_training`` for ``x``, ``gamma`` and ``beta``.",
 )
 
 
+@named
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> Tensor:
@@ -349,6 +352,7 @@ op(
     holomorphic=True,
     batch=leading,
     jvp="linear",
+    view=True,
     doc="Split the last axis into groups: ``(..., groups, channels / groups)``.",
 )
 

@@ -128,6 +128,7 @@ op(
     },
     infer=lambda g, x, largest, window, strides, padding: (x.shape, g.dtype),
     batch=_pool_rule,
+    ends_gradients=True,
     doc="Add ``g`` at the positions where ``max_pool`` found the largest elements of ``x``.",
 )
 op(
@@ -142,6 +143,7 @@ op(
     },
     infer=lambda d, x, largest, window, strides, padding: (largest.shape, d.dtype),
     batch=_pool_rule,
+    ends_gradients=True,
     doc="Pick ``d`` at the positions where ``max_pool`` found the largest elements of ``x``.",
 )
 

@@ -109,6 +109,7 @@ _sparse_cross_entropy = op(
     ),
     batch=leading,
     floating=("logits",),
+    view=False,
     doc="Return the cross-entropy between class labels and the softmax of logits.",
 )
 op(
@@ -118,6 +119,7 @@ op(
     infer=lambda logits, labels: (logits.shape, exponential_dtype(logits.dtype)),
     batch=leading,
     floating=("logits",),
+    view=False,
     doc="Return the softmax of logits minus 1 at the label: the gradient of the cross-entropy.",
 )
 
@@ -224,6 +226,7 @@ _cross_entropy = op(
     ),
     batch=along("axis"),
     floating=True,
+    view=False,
     doc="Return the cross-entropy between distributions and the softmax of logits.",
 )
 op(
@@ -236,6 +239,7 @@ op(
     ),
     batch=along("axis"),
     floating=True,
+    view=False,
     doc="Return ``sum(labels) * softmax(logits) - labels``, the gradient of the logits.",
 )
 

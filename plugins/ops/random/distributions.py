@@ -56,6 +56,7 @@ def random_op(name: str, draw: Draw, doc: str, below: float | None = None) -> No
         gradients={"key": NONDIFF},
         infer=lambda key, shape, dtype: (shape_for_each(key, shape), np.dtype(dtype)),
         batch=keyed,
+        random=True,
         doc=f"Return {doc}, determined by ``key``.",
     )
     op(
@@ -64,6 +65,7 @@ def random_op(name: str, draw: Draw, doc: str, below: float | None = None) -> No
         gradients={"key": NONDIFF, "like": NONDIFF},
         infer=lambda key, like: (like.shape, like.dtype),
         batch=keyed,
+        random=True,
         doc=f"Return {doc}, determined by ``key``, of the shape and dtype of ``like``.",
     )
 
@@ -125,6 +127,7 @@ op(
     gradients={"key": NONDIFF},
     infer=lambda key, shape, low, high: (shape_for_each(key, shape), np.dtype(np.int64)),
     batch=keyed,
+    random=True,
     doc="Return integers from ``low`` up to, but not including, ``high``, determined by ``key``.",
 )
 
@@ -137,5 +140,6 @@ op(
     gradients={"key": NONDIFF},
     infer=lambda key, n: (shape_for_each(key, (n,)), np.dtype(np.int64)),
     batch=keyed,
+    random=True,
     doc="Return the integers below ``n`` in an order determined by ``key``.",
 )

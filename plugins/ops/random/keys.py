@@ -132,5 +132,6 @@ op(
         key.dtype,
     ),
     batch=_split_rule,
+    random=True,
     doc="Return keys derived from one key, as many as the first axis of ``like`` is long.",
 )

@@ -26,8 +26,12 @@ def reduction(
     holomorphic: bool = False,
     batch: Any = None,
     jvp: Any = None,
+    **traits: Any,
 ) -> Op:
-    """Make a reduction; ``dtype`` gives the result's dtype from the input's."""
+    """Make a reduction; ``dtype`` gives the result's dtype from the input's.
+
+    ``traits`` are further arguments of :class:`Op`.
+    """
 
     def infer(x: Any, axis: Axis, keepdims: bool, **params: Any) -> tuple[Any, Any]:
         return reduced_shape(x.shape, axis, keepdims, name), np.dtype(dtype(x.dtype))
@@ -40,6 +44,7 @@ def reduction(
         holomorphic=holomorphic,
         batch=batch or along("axis"),
         jvp=jvp,
+        **traits,
     )
 
 

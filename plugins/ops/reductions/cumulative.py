@@ -169,6 +169,7 @@ _cumsum = op(
     infer=same_shape("cumsum", summed_dtype),
     batch=along("axis"),
     jvp="linear",
+    view=False,
 )
 _cumprod = op(
     "cumprod",
@@ -177,6 +178,7 @@ _cumprod = op(
     infer=same_shape("cumprod", summed_dtype),
     holomorphic=True,
     batch=along("axis"),
+    view=False,
 )
 
 

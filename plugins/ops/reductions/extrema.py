@@ -10,7 +10,7 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, ops
 from ..common.axes import Axis, axis_over, optional_axis, reduced_axes, reduced_shape
 from ..common.batching import flattened
 from ..common.op_builders import named
-from ..common.sizes import empty, never_empty
+from ..common.sizes import LARGEST, SMALLEST, empty, never_empty
 from .builder import reduction, same_dtype
 from .options import chosen, kept_by, start_of
 
@@ -29,12 +29,16 @@ _max = reduction(
     lambda xp, x, *, axis=None, keepdims=False: xp.max(x, axis=axis, keepdims=keepdims),
     same_dtype,
     _extreme_rule,
+    view=False,
+    integers=LARGEST.reduce,
 )
 _min = reduction(
     "min",
     lambda xp, x, *, axis=None, keepdims=False: xp.min(x, axis=axis, keepdims=keepdims),
     same_dtype,
     _extreme_rule,
+    view=False,
+    integers=SMALLEST.reduce,
 )
 
 
@@ -200,7 +204,7 @@ def _index_op(name: str) -> Op:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         return xp.asarray(getattr(xp, name)(x, axis=axis, keepdims=keepdims))
 
-    return reduction(name, kernel, lambda dtype: np.intp, NONDIFF, batch=flattened)
+    return reduction(name, kernel, lambda dtype: np.intp, NONDIFF, batch=flattened, view=False)
 
 
 _argmax, _argmin = _index_op("argmax"), _index_op("argmin")

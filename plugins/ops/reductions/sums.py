@@ -28,6 +28,8 @@ _sum = reduction(
     summed_dtype,
     lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
     jvp="linear",
+    view=False,
+    integers=np.add.reduce,
 )
 _mean = reduction(
     "mean",
@@ -35,6 +37,7 @@ _mean = reduction(
     inexact,
     _mean_rule,
     jvp="linear",
+    view=False,
 )
 
 
@@ -158,6 +161,8 @@ _prod = reduction(
     summed_dtype,
     _prod_rule,
     holomorphic=True,
+    view=False,
+    integers=np.multiply.reduce,
 )
 
 

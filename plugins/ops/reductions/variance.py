@@ -74,7 +74,7 @@ def _std_rule(g: Any, x: Any, out: Any, axis: Axis, ddof: float, keepdims: bool)
     return unit * F.unreduce_like(share, x, axis=axis, keepdims=keepdims)
 
 
-_var = reduction("var", _var_kernel, real_of, _var_rule)
+_var = reduction("var", _var_kernel, real_of, _var_rule, view=False)
 _std = reduction(
     "std",
     lambda xp, x, *, axis=None, ddof=0, keepdims=False: std_kernel(
@@ -82,6 +82,7 @@ _std = reduction(
     ),
     real_of,
     _std_rule,
+    view=False,
 )
 
 

@@ -135,6 +135,7 @@ op(
     infer=_like_spec,
     batch=like_rule,
     jvp="linear",
+    pointwise=True,
     doc="Sum ``x`` over the axes along which ``like`` was broadcast; take its shape and dtype.",
 )
 op(
@@ -144,6 +145,8 @@ op(
     infer=_like_spec,
     batch=like_rule,
     jvp="linear",
+    view=True,
+    pointwise=True,
     doc="Broadcast ``x`` to the shape and dtype of ``like``.",
 )
 op(
@@ -158,6 +161,7 @@ op(
     infer=_like_spec,
     batch=like_rule,
     jvp="linear",
+    view=True,
     doc="Repeat ``x``, a reduction of ``like`` over ``axis``, along the reduced axes.",
 )
 op(
@@ -167,6 +171,7 @@ op(
     infer=lambda x, like: (like.shape, x.dtype),
     batch=like_rule,
     jvp="linear",
+    view="reshape",
     doc="Reshape ``x`` to the shape of ``like``; it keeps its dtype.",
 )
 op(
@@ -176,6 +181,7 @@ op(
     infer=_held_spec,
     batch=like_rule,
     jvp="linear",
+    view="reshape",
     doc="Return ``x`` if it has the shape of ``like``; otherwise, raise an error about ``what``.",
 )
 op(
@@ -185,6 +191,7 @@ op(
     infer=lambda x, like: (x.shape, like.dtype),
     batch=cast_rule,
     jvp="linear",
+    pointwise=True,
     doc="Cast ``x`` to the dtype of ``like``; it keeps its shape.",
 )
 op(
@@ -195,6 +202,7 @@ op(
     holomorphic=True,
     batch=spread_rule,
     jvp="linear",
+    view=True,
     doc="Repeat ``x`` along a new first axis, as long as the first axis of ``like``.",
 )
 op(
@@ -203,5 +211,6 @@ op(
     gradients={"x": NONDIFF},
     infer=lambda x, axis: ((), size_over(np, np.empty(0, x.dtype)).dtype),
     batch=size_rule,
+    reads="shapes",
     doc="Return how many elements a reduction of ``x`` over ``axis`` combines, in its real dtype.",
 )

@@ -21,6 +21,7 @@ from ....core.extend import (
     ops,
     same_shape,
     sizes_differ,
+    with_each_other,
 )
 from ..common.batching import aligned
 from ..common.op_builders import named, op
@@ -58,6 +59,8 @@ _broadcast_to = op(
     holomorphic=True,
     batch=broadcast,
     jvp="linear",
+    view=True,
+    integers="moves",
     doc="Repeat ``x`` along new axes and axes of size 1, so that it has a given shape.",
 )
 
@@ -140,7 +143,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
 
 def _at_least(places: tuple[tuple[int, ...], ...], arrays: tuple[Any, ...]) -> Any:
     """Insert the axes that each rank in ``places`` lacks."""
-    results = [with_axes(as_tensor(x), places) for x in arrays]
+    results = [with_axes(x, places) for x in with_each_other(arrays)]
     return results[0] if len(results) == 1 else tuple(results)
 
 

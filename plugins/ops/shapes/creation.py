@@ -221,6 +221,8 @@ _zeros = op(
     gradients={"x": NONDIFF},
     infer=same_spec,
     batch="elementwise",
+    reads="shapes",
+    integers=lambda x: np.zeros(x.shape, int),
     doc="Return zeros of the shape and dtype of ``x``.",
 )
 _ones = op(
@@ -230,6 +232,8 @@ _ones = op(
     gradients={"x": NONDIFF},
     infer=same_spec,
     batch="elementwise",
+    reads="shapes",
+    integers=lambda x: np.ones(x.shape, int),
     doc="Return ones of the shape and dtype of ``x``.",
 )
 

@@ -16,6 +16,7 @@ from ....core.extend import (
     beside,
     ops,
     sizes_differ,
+    with_each_other,
 )
 from ..common.op_builders import named
 from ..common.ranks import known_rank
@@ -318,8 +319,8 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     [[1.0, 3.0], [4.0, 6.0]]
     """
     made = []
-    for i, given in enumerate(args):
-        x = as_tensor(np.zeros(0, np.int64) if isinstance(given, list) and not given else given)
+    given = [np.zeros(0, np.int64) if isinstance(x, list) and not x else x for x in args]
+    for i, x in enumerate(with_each_other(given)):
         if x.shape is None or len(x.shape) != 1:
             raise ValueError(f"ix_: vectors are needed, got shape {x.shape}")
         if x.dtype.kind == "b":

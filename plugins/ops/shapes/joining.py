@@ -85,6 +85,7 @@ _concatenate = op(
     infer=_concatenate_spec,
     batch=along("axis"),
     jvp="linear",
+    integers="moves",
     doc="Join arrays along an existing axis.",
 )
 op(
@@ -195,6 +196,7 @@ _stack = op(
     infer=_stack_spec,
     batch=stacked,
     jvp="linear",
+    integers="moves",
     doc="Join arrays of the same shape along a new axis.",
 )
 

@@ -99,6 +99,7 @@ _pad = op(
     holomorphic=True,
     batch=widths_past,
     jvp=lambda tangents, inputs, outputs, pad_width, value: F.pad(tangents[0], pad_width=pad_width),
+    integers="moves",
     doc="Surround ``x`` with a constant value.",
 )
 op(
@@ -212,6 +213,7 @@ op(
     gradients={"x": NONDIFF},
     infer=_ramp_spec,
     batch=shape_only,
+    reads="shapes",
     doc="Return 1 along an axis of ``x``, falling to 0 along its padding widths.",
 )
 

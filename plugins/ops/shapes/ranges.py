@@ -21,6 +21,7 @@ from ....core.extend import (
     largest,
     ops,
     public,
+    with_each_other,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
 from ..common.op_builders import named
@@ -491,7 +492,7 @@ def meshgrid(
     if indexing == "xy" and rank > 1:
         order[:2] = [1, 0]
     grids = []
-    for place, x in zip(order, arrays, strict=True):
+    for place, x in zip(order, with_each_other(arrays), strict=True):
         shape = tuple(-1 if i == place else 1 for i in range(rank))
-        grids.append(ops["reshape"](as_tensor(x), shape=shape))
+        grids.append(ops["reshape"](x, shape=shape))
     return tuple(grids) if sparse else broadcast_arrays(*grids)

@@ -24,6 +24,7 @@ _flip = op(
     holomorphic=True,
     batch=along("axis"),
     jvp="linear",
+    integers="moves",
     doc="Reverse the order of elements along axes.",
 )
 
@@ -185,6 +186,7 @@ _roll = op(
     holomorphic=True,
     batch=rolled,
     jvp="linear",
+    integers="moves",
     doc="Shift elements along axes; elements past the end come back at the start.",
 )
 

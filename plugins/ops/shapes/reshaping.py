@@ -81,6 +81,8 @@ _reshape = op(
     holomorphic=True,
     batch=reshaped,
     jvp="linear",
+    view="reshape",
+    integers="moves",
     doc="Give ``x`` another shape; one dimension may be -1.",
 )
 
@@ -190,6 +192,7 @@ flatten_last = op(
     holomorphic=True,
     batch=leading,
     jvp="linear",
+    view=True,
     doc="Merge the last ``count`` axes into one.",
 )
 
@@ -246,6 +249,8 @@ _expand_dims = op(
     holomorphic=True,
     batch=expanded,
     jvp="linear",
+    view="reshape",
+    integers="moves",
     doc="Insert axes of size 1, at the positions ``axis`` of the result.",
 )
 _squeeze = op(
@@ -256,6 +261,8 @@ _squeeze = op(
     holomorphic=True,
     batch=squeezed,
     jvp="linear",
+    view="reshape",
+    integers="moves",
     doc="Remove axes of size 1.",
 )
 

@@ -104,6 +104,8 @@ _split = op(
     infer=_split_spec,
     batch=along("axis"),
     jvp="linear",
+    view=True,
+    integers="moves",
     doc="Cut an array along an axis into equal parts, or at given indices.",
 )
 
@@ -366,6 +368,7 @@ _unstack = op(
     infer=_unstack_spec,
     batch=along("axis"),
     jvp="linear",
+    integers="moves",
     doc="Cut an array into ``num`` arrays, one per index of an axis, without that axis.",
 )
 

@@ -74,6 +74,7 @@ _tile = op(
     holomorphic=True,
     batch=tiled,
     jvp="linear",
+    integers="moves",
     doc="Repeat all of ``x`` along each axis.",
 )
 op(
@@ -176,6 +177,7 @@ _repeat = op(
     holomorphic=True,
     batch=repeated,
     jvp="linear",
+    integers="moves",
     doc="Repeat each element along an axis.",
 )
 op(

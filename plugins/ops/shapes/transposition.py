@@ -55,6 +55,8 @@ _transpose = op(
     holomorphic=True,
     batch=transposed,
     jvp="linear",
+    view=True,
+    integers="moves",
     doc="Permute the axes, or reverse their order.",
 )
 
@@ -143,6 +145,7 @@ _moveaxis = op(
     holomorphic=True,
     batch=along("source", "destination"),
     jvp="linear",
+    view=True,
     doc="Move axes to other positions; the others stay in order.",
 )
 
@@ -242,6 +245,7 @@ _swapaxes = op(
     holomorphic=True,
     batch=along("axis1", "axis2"),
     jvp="linear",
+    view=True,
     doc="Exchange two axes.",
 )
 

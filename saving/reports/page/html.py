@@ -326,7 +326,7 @@ def _plugins(found: Inspection) -> str:
         return '<p class="dim">None.</p>'
     rows = []
     for item in found.requires[:200]:
-        used = ", ".join([*item.modules, *item.ops])
+        used = ", ".join([*item.modules, *item.names, *item.ops])
         missing = (
             f'<span class="more bad">missing here: {markup(", ".join(item.missing), 400)}</span>'
             if item.missing

@@ -60,6 +60,7 @@ _softmax = op(
     infer=same_shape("softmax", exponential_dtype),
     floating=True,
     batch=along("axis"),
+    view=False,
     doc="Return exponentials that sum to 1 along an axis.",
 )
 _log_softmax = op(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gradtape.core.extend import Backend, BackendUnavailable, hookimpl
+from gradtape.plugin import Backend, BackendUnavailable, hookimpl
 
 # PyTorch has functions of these names beyond the standard, with other arguments than NumPy's
 NOT_AS_NUMPY = frozenset("einsum fmax fmin gcd lcm logaddexp2".split())
