@@ -90,6 +90,20 @@ class Stored:
     ----------
     attributes
         The texts of its root, by name.
+
+    Examples
+    --------
+    >>> class Opened(gt.saving.Stored):
+    ...     def __init__(self, attributes, arrays):
+    ...         self.attributes, self.held = attributes, arrays
+    ...
+    ...     def declared(self):
+    ...         return ((path, x.dtype.name, x.shape) for path, x in self.held.items())
+    ...
+    ...     def read(self, path):
+    ...         return self.held[path]
+    >>> list(Opened({}, {"/w": gt.ones((2, 3)).numpy()}).declared())
+    [('/w', 'float32', (2, 3))]
     """
 
     attributes: Mapping[str, str]
@@ -125,6 +139,12 @@ class Storage:
         Whether a file of it is a folder. False by default.
     compressions
         The names that ``gradtape.save(compression=...)`` takes. None by default.
+
+    Examples
+    --------
+    >>> hdf5 = gt.registry().storages[".h5"]
+    >>> hdf5.name, hdf5.is_folder, hdf5.compressions
+    ('HDF5', False, ('gzip',))
     """
 
     name = ""
