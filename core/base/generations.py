@@ -15,8 +15,8 @@ __all__ = ["MADE", "Made"]
 class Made:
     """Objects that keep what was made from the kernels and executors of plugins.
 
-    A look-up costs nothing more for it: an object empties its own tables when it is told to, by its
-    method ``forget_made``. What Python code made, such as a trace, is compared instead by
+    A look-up costs nothing more for it: the method ``forget_made`` of an object empties its tables
+    when the plugins change. What Python code made, such as a trace, is compared instead by
     ``meanings``, since only running the code again can make it anew.
 
     Attributes

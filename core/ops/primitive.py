@@ -466,7 +466,7 @@ class Primitive:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
         if hasattr(kernel, "on_tensors"):
-            self._varying[types] = kernel
+            MADE.keep(self, self._varying, types, lambda: kernel)
             return kernel
         MADE.keep(self, self._kernels, types, lambda: kernel)
         return kernel if found else in_floats(self, checked_result(self, backend, plain))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..errors import PluginError
@@ -65,8 +66,7 @@ def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[st
         )
     hooks: dict[str, Hook] = {}
     notes = []
-    for attribute in dir(plugin):
-        value = getattr(plugin, attribute, None)
+    for attribute, value in _attributes(plugin):
         mark = getattr(value, _MARK, None) if inspect.isroutine(value) else None
         if mark is None:
             _check_unmarked(attribute, value)
@@ -82,6 +82,12 @@ def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[st
         rank = Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
         hooks[hook] = Hook(value, rank)
     return hooks, notes
+
+
+def _attributes(plugin: Any) -> list[tuple[str, Any]]:
+    if type(plugin) is ModuleType:
+        return list(vars(plugin).items())
+    return [(name, getattr(plugin, name, None)) for name in dir(plugin)]
 
 
 def _unknown(name: str, value: Any, allowed: bool) -> str:
@@ -130,6 +136,9 @@ def _check_unmarked(attribute: str, value: Any) -> None:
 
 def _wanted(function: Callable[..., Any]) -> list[str]:
     """Return the names of the required parameters."""
+    code = function.__code__ if type(function) is FunctionType else None
+    if code is not None and not code.co_argcount + code.co_kwonlyargcount:
+        return []  # inspect.signature is slow
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:  # a builtin without a signature

@@ -94,20 +94,27 @@ class PluginHost:
                 "importlib.reload"
             )
         self._put(plugin, name, replace)
-        found = self._discovered(quiet=name)  # its problem is raised below, not warned about
-        info = next(info for info in reversed(found.infos) if info.name == name)
-        problem = info.problem or next(iter(info.clashes), None)
-        if problem == "disabled":
-            where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
-            if said("", name, listed(DISABLE)):
-                where = f"the environment variable {DISABLE} names it"
-            problem = f"{info}: plugins of this name are disabled; {where}"
+        try:
+            problem = self._problem_of(name)
+        except PluginError as error:  # any problem is an error
+            problem = str(error)
         if problem:
             self.unregister(name)
             if before is not None:
                 self._put(before, name, replace)
             raise PluginError(problem)
         return Registration(name, plugin)
+
+    def _problem_of(self, name: str) -> str | None:
+        """Return why a plugin registered by hand cannot be used, or None."""
+        found = self._discovered(quiet=name)  # its problem is raised, not warned about
+        info = next(info for info in reversed(found.infos) if info.name == name)
+        if info.problem == "disabled":
+            where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
+            if said("", name, listed(DISABLE)):
+                where = f"the environment variable {DISABLE} names it"
+            return f"{info}: plugins of this name are disabled; {where}"
+        return info.problem or next(iter(info.clashes), None)
 
     def _put(self, plugin: Any, name: str, replace: bool) -> None:
         self._by_hand[name] = plugin

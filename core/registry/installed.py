@@ -60,12 +60,13 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
         Entry-point groups that seem to be misspelt.
     """
     broken: list[Found] = []
+    groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
     try:
         every = importlib.metadata.entry_points()
-        points = [x for group in every.groups for x in every.select(group=group)]
+        meant = [group for group in every.groups if group in groups or _seems_meant(group)]
+        points = [x for group in meant for x in every.select(group=group)]
     except Exception:  # a distribution has a broken file: which one, and what do the others have?
         points, broken = _one_by_one()
-    groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
     found, notes = _plugins_of(points, groups)
     version = table.public("__version__")
     if not any(_is_own(each) and each.info.version == version for each in found):
@@ -128,11 +129,19 @@ def _info(point: EntryPoint) -> PluginInfo:
 
 @lru_cache
 def _named(distribution: Distribution) -> tuple[str, str]:
-    metadata = distribution.metadata  # each access parses it
-    name, version = metadata["Name"], metadata["Version"]
+    head = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+    name, version = (_header(field, head) for field in ("Name", "Version"))
+    if not name or not version:  # in another form: the library parses all of it, which is slow
+        metadata = distribution.metadata
+        name, version = metadata["Name"], metadata["Version"]
     if not name or not version:
         raise PluginError("there is no name, or no version")
     return name, version
+
+
+def _header(field: str, head: str) -> str:
+    found = re.search(rf"^{field}: *(\S+) *$", head, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def loaded_by_name(text: str) -> Found:

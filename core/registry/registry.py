@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -108,6 +109,7 @@ class Registry:
         #: Notes on what was found and is no plugin.
         self.notes: list[str] = []
         self._candidates: dict[tuple[str, Any], list[Candidate]] = {}
+        self._known_ops: dict[str, Op] = {}  # from any plugin, in use or not
         # hooks that are called when their results are first needed, by hook
         self._waiting: dict[str, list[tuple[PluginInfo, Callable[[], Any]]]] = {}
         self._loaded: set[str] = set()  # the prefixes of late ops
@@ -631,7 +633,7 @@ class Registry:
         -------
         list of Contest
             Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
-            ``others``; the text of one says so in words.
+            ``others``; ``str`` makes a sentence of it.
         """
         found = []
         for kind, name in self._candidates:
@@ -719,10 +721,8 @@ class Registry:
         for kind, name, _, _ in new:
             if kind.name in ("rule", "kernel", "lowering"):  # they may be for late ops
                 self.find(name if type(name) is str else name[0])
-        known = {
-            name: found[0].item for (of, name), found in self._candidates.items() if of == "op"
-        }
-        ops = {**known, **{name: op for kind, name, op, _ in new if kind.name == "op"}}
+        own = {name: op for kind, name, op, _ in new if kind.name == "op"}
+        ops = ChainMap(own, self._known_ops)
         seen = set()
         clashing = {}
         for kind, name, item, _ in new:
@@ -735,6 +735,8 @@ class Registry:
             seen.add((kind.name, name))
         info.clashes += clashing.values()
         self.clashes.update(clashing)
+        for name, op in own.items():
+            self._known_ops.setdefault(name, op)
         for kind, name, item, rank in new:
             kind.note(info, name, item)
             if (kind.name, name) not in clashing:

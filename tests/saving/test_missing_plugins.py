@@ -107,6 +107,20 @@ def test_another_version_of_a_plugin_is_told_once_with_both(path: Path, info: An
 
 
 @pytest.mark.parametrize(
+    ("since", "here", "warns"),
+    [("2.4", "2.10", False), ("2.5.0", "2.6.dev1", False), ("2.6", "3.0", True), ("1", "2", True)],
+)
+def test_a_version_that_means_the_same_is_no_warning(
+    path: Path, info: Any, since: str, here: str, warns: bool
+) -> None:
+    info.compatible_since, info.version = since, here
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        gt.load(path)
+    assert ["may behave differently" in str(x.message) for x in told] == [True] * warns
+
+
+@pytest.mark.parametrize(
     ("name", "shown"),
     [
         ("acme-ops", True),

@@ -285,3 +285,23 @@ def test_explain_says_which_plugin_won(use) -> None:
     assert "\nkernel sin on numpy: plugin 'fast' wins over plugin 'ops' (gradtape " in told
     assert "\nrule sin: plugin 'steep' wins over plugin 'ops' (gradtape " in told
     assert "wins" not in gt.function(gt.cos).explain(gt.ones(2))
+
+
+@pytest.mark.parametrize("name", ["plain", "default"])
+def test_what_jax_compiled_is_compiled_again(use, name: str) -> None:
+    jnp = pytest.importorskip("jax.numpy")
+
+    def doubled(x):
+        return x * jnp.asarray(2, x.dtype)
+
+    x = gt.constant([0.5, 1.0]).to("jax")
+    f = gt.function(lambda x: gt.sin(x) + 1.0, executor=name)
+    step = gt.function(slope, executor=name)
+    before = f(x).tolist(), step(x).tolist()
+    kernel = SimpleNamespace(gradtape_kernels=gt.hookimpl(lambda: {("sin", "jax"): doubled}))
+    end = use(kernel, "doubled"), use(rule_of(7.0), "steep")
+    assert f(x).tolist() == [2.0, 3.0]
+    close([step(x).to("numpy")], [slope(x).to("numpy")])
+    for undo in end:
+        undo()
+    assert (f(x).tolist(), step(x).tolist()) == before
