@@ -1,4 +1,4 @@
-"""Save modules to HDF5 files, and load untrusted ones. The format: docs/format.md."""
+"""Save modules to files, and load untrusted ones. The format: docs/format.md."""
 
 from typing import TYPE_CHECKING
 

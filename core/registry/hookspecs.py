@@ -151,14 +151,20 @@ def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_formats() -> Mapping[str, Callable[..., Any] | str]:  # type: ignore[empty-body]
-    """Return what writes files of other formats, by the end of their names, such as ``".npz"``.
+def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """Return formats of weights, by the end of their files' names, such as ``".npz"``.
 
-    A function ``write(path, arrays, metadata)`` writes NumPy arrays by name, with texts by name:
-    ``gradtape.save_weights`` calls it with a temporary path of that ending, and then replaces the
-    user's file atomically. A function with a true attribute ``replaces`` does that itself, and
-    receives the user's path. A text says what to call instead: it is the
-    message for a path of a format that is not one of weights.
+    Each is an object with one or both of two functions, which ``gradtape.save_weights`` and
+    ``gradtape.load_weights`` call. ``write(path, arrays, metadata)`` writes NumPy arrays by name,
+    with texts by name, to a temporary path of that ending; the user's file is then replaced
+    atomically. If the format does that itself, it has a true attribute ``replaces``, and receives
+    the user's path. ``read(path)``, or ``read(path, max_bytes)``, returns such arrays, or arrays
+    and texts.
+
+    ``recognises(file)`` is optional: whether a file, by ``file.size`` and ``file.read(offset,
+    size)``, is of this format, whatever its name. ``layouts`` are names of frameworks, as in
+    ``names_elsewhere`` of classes. Instead of an object, a function writes, and a text says what to
+    call instead: it is the message for a path of a format that is not one of weights.
     """
 
 
@@ -238,24 +244,37 @@ def gradtape_commands() -> Mapping[str, Callable[..., None]]:  # type: ignore[em
 
 @hookspec
 def gradtape_exporters() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return what writes models for other runtimes, by the name of the format."""
+    """Return what writes models for other runtimes, by the name of the format.
+
+    ``gradtape.export.to(name, fn, *args, path=path, **kwargs)`` calls a function with everything
+    after the name, and returns its result.
+    """
 
 
 @hookspec
 def gradtape_storages() -> Mapping[str, Any]:  # type: ignore[empty-body]
-    """Return containers of whole files, by the end of file names, such as ``".zarr"``."""
+    """Return containers of whole files, by the end of file names, such as ``".zarr"``.
+
+    Each is a ``gradtape.saving.Storage``, which ``gradtape.save``, ``load``, ``verify`` and all
+    others that write or read such files use.
+    """
 
 
 @hookspec
 def gradtape_datasets() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Return functions that load data, by the dataset's name."""
+    """Return functions that load data, by the dataset's name, such as ``"acme::faces"``.
+
+    ``gradtape.datasets.load(name, **options)`` calls one with these options.
+    """
 
 
 @hookspec
 def gradtape_diagnoses() -> Mapping[str, Callable[[], Mapping[str, Any]]]:  # type: ignore[empty-body]
     """Return functions that say what ``gradtape doctor`` shows, by the name of the section.
 
-    Each returns JSON values: ``"lines"`` to print, ``"advice"``, and the data behind them.
+    Each returns JSON values: ``"lines"`` and ``"advice"`` to print, ``"packages"`` (a distribution,
+    or a list of some, by the module that it provides), ``"variables"`` of the environment, and the
+    data behind them. All are optional.
     """
 
 

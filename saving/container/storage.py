@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ...core.errors import PluginError, UnknownName
 from ...core.extend import registry
 from ..errors import SaveError
 from .checked import CheckedFile, check_written, encoded
@@ -89,6 +90,20 @@ class Stored:
     ----------
     attributes
         The texts of its root, by name.
+
+    Examples
+    --------
+    >>> class Opened(gt.saving.Stored):
+    ...     def __init__(self, attributes, arrays):
+    ...         self.attributes, self.held = attributes, arrays
+    ...
+    ...     def declared(self):
+    ...         return ((path, x.dtype.name, x.shape) for path, x in self.held.items())
+    ...
+    ...     def read(self, path):
+    ...         return self.held[path]
+    >>> list(Opened({}, {"/w": gt.ones((2, 3)).numpy()}).declared())
+    [('/w', 'float32', (2, 3))]
     """
 
     attributes: Mapping[str, str]
@@ -124,6 +139,12 @@ class Storage:
         Whether a file of it is a folder. False by default.
     compressions
         The names that ``gradtape.save(compression=...)`` takes. None by default.
+
+    Examples
+    --------
+    >>> hdf5 = gt.registry().storages[".h5"]
+    >>> hdf5.name, hdf5.is_folder, hdf5.compressions
+    ('HDF5', False, ('gzip',))
     """
 
     name = ""
@@ -274,7 +295,11 @@ def ending_of(path: Any) -> str:
 
 def storage_of(path: Any) -> Storage:
     """Return the container in which a file is saved: by the end of its name, or HDF5."""
-    found: Storage = registry().provided("storage", ending_of(path) or DEFAULT)
+    known = registry()
+    try:
+        found: Storage = known.provided("storage", ending_of(path) or DEFAULT)
+    except UnknownName as error:  # of what is here, not of a file
+        raise PluginError(str(error)) from None
     return found
 
 

@@ -55,7 +55,7 @@ def load(
     Parameters
     ----------
     path
-        The file.
+        The file, in HDF5 or in the container of a plugin: the one that recognises it.
     max_bytes
         The maximum memory of its arrays together (8 GiB by default).
     lazy

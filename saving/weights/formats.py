@@ -79,14 +79,12 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
         if named is not None and not hasattr(named, "recognises"):
             return _read(ending, named, path, file.path, max_bytes)
         known = registry()
-        ranked = [
-            (end != ending, known.candidates("format", end)[0].rank, end, item)
-            for end, item in known.formats.items()
-            if hasattr(item, "read") and hasattr(item, "recognises")
-        ]
-        for _, _, end, item in sorted(ranked, key=lambda each: each[:2]):
-            if item.recognises(file):
-                return _read(end, item, path, file.path, max_bytes)
+        reads = {id(x): (end, x) for end, x in known.formats.items() if hasattr(x, "recognises")}
+        found = [(end, x) for end, x in reads.values() if x.recognises(file)]
+        if found:
+            ranks = {end: known.candidates("format", end)[0].rank for end, _ in found}
+            end, item = min(found, key=lambda x: (x[1] is not named, ranks[x[0]]))
+            return _read(end, item, path, file.path, max_bytes)
         if container is not None:
             return open_own(path, max_bytes)
         guess = file.guess()

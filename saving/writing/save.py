@@ -1,4 +1,4 @@
-"""``save``: a module as one HDF5 file."""
+"""``save``: a module as one file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def save(
     functions: bool = True,
     compression: str | None = None,
 ) -> None:
-    """Save a module, with its variables, functions and custom gradients, to one HDF5 file.
+    """Save a module, with its variables, functions and custom gradients, to one file.
 
     Methods decorated with :func:`gradtape.function` are saved with all their traces. ``__call__``
     of a module that was called is traced for any batch size (with ``training`` on and off if it
@@ -52,9 +52,10 @@ def save(
     module
         The module to save.
     path
-        The file. It is replaced atomically: there is either the old file or the new one, never a
-        part. A link stays a link, and permissions are kept; another hard link to the old file keeps
-        the old contents.
+        The file. Its container is HDF5, or that of a plugin for the end of its name (see
+        :class:`gradtape.saving.Storage`). It is replaced atomically: there is either the old file
+        or the new one, never a part. A link stays a link, and permissions are kept; another hard
+        link to the old file keeps the old contents.
     signatures
         Further functions by name, decorated with :func:`gradtape.function`; they are in the
         ``signatures`` of the loaded module.

@@ -18,6 +18,7 @@ NEEDED = {
     "gradtape-dask": (["distributed"], r"^dask +gradtape-dask +0\.1\.0 +ready"),
     "gradtape-fastmatmul": ([], r"^fastmatmul +gradtape-fastmatmul +0\.1\.0 +ready"),
     "gradtape-softabs": ([], r"^softabs +gradtape-softabs +0\.1\.0 +ready"),
+    "gradtape-zarr": (["zarr"], r"^zarr +gradtape-zarr +0\.1\.0 +ready"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-import gradtape as gt
+from gradtape.plugin import hookimpl
 from gradtape.saving import Storage, Stored, UnsafeFile
 
 METADATA = "zarr.json"
@@ -74,7 +74,7 @@ def one_chunk(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(1, size) for size in shape)
 
 
-@gt.hookimpl
+@hookimpl
 def gradtape_storages() -> dict[str, Storage]:
     """Provide Zarr."""
     return {".zarr": Zarr()}
