@@ -382,7 +382,7 @@ def _scattered(found: Communicator, must: Must) -> None:
 
 def _messages(found: Communicator, must: Must) -> None:
     """Note whether messages arrive: of equal and of different lengths, none and many bytes."""
-    for length in (lambda i: 0, lambda i: i, lambda i: 1 + 99_999 * (i % 2), lambda i: 7):
+    for length in (lambda i: 0, lambda i: i, lambda i: 1 if i % 2 else 100_000, lambda i: 7):
         every = [(bytes([i, 0, 255, 10]) * length(i))[: length(i)] for i in range(found.size)]
         got = found.exchange(every[found.rank])
         if must(isinstance(got, list), f"exchange returned {type(got).__name__}, not a list"):

@@ -139,7 +139,7 @@ WRONG: dict[str, tuple[type[Plain], str, str]] = {
         "int64",
     ),
     "lists": (storing(np.atleast_1d), "no axes", r"float32\[1\] instead of float32\[\]"),
-    "nothing dropped": (wrong(write=without_empty), "no elements", "lost are the arrays \['x'\]"),
+    "nothing dropped": (wrong(write=without_empty), "no elements", r"lost are the arrays \['x'\]"),
     "finite": (storing(np.nan_to_num), "special values", "other values"),
     "memory": (storing(in_memory_order), "columns first", "other values"),
     "first elements": (storing(lambda x: x[:100_000] if x.ndim else x), "large", "100000"),
