@@ -243,3 +243,59 @@ def test_a_lowering_of_another_plugin_replaces_ours() -> None:
         assert again.explain(x) != run.explain(x)
     finally:
         gt.unregister_plugin("steps")
+
+
+# -- forms of elementwise ops, for compiled loops and other compilers ------------------------------
+
+
+def _twice(xp: Any, x: Any) -> Any:
+    return np.asarray(x) + np.asarray(x)  # a function of NumPy arrays, which no plan can look into
+
+
+@pytest.fixture
+def twice() -> Iterator[Op]:
+    op = Op(
+        "forms::twice",
+        _twice,
+        gradients={"x": lambda g: g + g},
+        infer=lambda x: (x.shape, x.dtype),
+        batch="elementwise",
+        host=True,
+    )
+    lowerings = {
+        ("forms::twice", "llvm"): lambda step: (("fadd {t} {0}, {0}",), [step.out.dtype]),
+        ("forms::twice", "cuda"): lambda step: ("{0} + {0}", [step.out.dtype]),
+        ("forms::twice", "stablehlo"): lambda x: x + x,
+        ("forms::twice", "onnx"): lambda xp, x: x + x,
+    }
+    plugin = SimpleNamespace(
+        gradtape_ops=gt.hookimpl(lambda: [op]), gradtape_lowerings=gt.hookimpl(lambda: lowerings)
+    )
+    gt.register_plugin(plugin, "forms")
+    yield op
+    gt.unregister_plugin("forms")
+
+
+def test_a_form_makes_an_op_a_part_of_compiled_loops(twice: Op) -> None:
+    run = gt.function(lambda x: gt.sqrt(twice(x * 2.0)) + 1.0, executor="fused")
+    found = run(gt.constant(X))
+    np.testing.assert_array_equal(found, np.sqrt(X * 2 + X * 2) + 1)
+    text = run.explain(gt.constant(X))
+    assert "one loop: multiply, forms::twice, sqrt, add" in text
+    assert "a call" not in text
+
+
+def test_a_form_in_cuda_c_is_a_part_of_kernels(twice: Op) -> None:
+    from gradtape.core.extend import Graph, TensorSpec
+    from gradtape.plugins.cupy.compiled.formulas import expression
+    from gradtape.plugins.planned.steps import Kind, Step
+
+    x = Graph("g").input(TensorSpec([3], "float32"))
+    step = Step(Kind.FRESH, "forms::twice", lambda x: x + x, (x,), (x,))
+    assert "x + x" in str(expression(step))
+
+
+@pytest.mark.parametrize("target", ["onnx", "stablehlo"])
+def test_a_lowering_exports_an_op_for_the_host(twice: Op, target: str) -> None:
+    pytest.importorskip({"onnx": "spox", "stablehlo": "jax.export"}[target])
+    assert getattr(gt.export, target)(lambda x: twice(x), gt.TensorSpec([None, 3]))
