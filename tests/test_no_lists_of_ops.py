@@ -72,7 +72,7 @@ def test_no_module_decides_by_the_name_of_an_op() -> None:
             if lines and not name.startswith("plugins/ops/"):
                 found[name] = lines
     assert {name: lines for name, lines in found.items() if name not in MEANT} == {}
-    assert sorted(MEANT) == sorted(name for name in MEANT if name in found or "checks" in name)
+    assert set(MEANT) <= set(found), "remove what no longer compares names"
 
 
 @pytest.mark.parametrize(

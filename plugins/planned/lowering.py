@@ -320,7 +320,8 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
-        shape = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
+        assert isinstance(node.op, Op)
+        shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
             found = np.broadcast_to(np.zeros((), natural), shape)
             check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
