@@ -233,9 +233,9 @@ class PluginHost:
         """Warn, once, that a plugin to disable does not exist."""
         if name not in self._told:
             self._told.add(name)
+            near = near_names(name, dict.fromkeys(known))  # one may be declared in several groups
             warn_user(
-                f"{asker}: there is no plugin {name!r}{near_names(name, known)}; 'gradtape "
-                "plugins' lists all plugins",
+                f"{asker}: there is no plugin {name!r}{near}; 'gradtape plugins' lists all plugins",
                 RuntimeWarning,
             )
 
