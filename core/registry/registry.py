@@ -573,7 +573,9 @@ class Registry:
             install = f"; install the package {head!r} that provides it"
         return install + self._failed()
 
-    def lowering(self, op: str, target: str) -> Callable[..., Any] | None:
+    def lowering(
+        self, op: str, target: str, backend: str | None = None
+    ) -> Callable[..., Any] | None:
         """Return how an executor or exporter expresses an op.
 
         Parameters
@@ -581,7 +583,12 @@ class Registry:
         op
             The op's name.
         target
-            ``"planned"``, ``"llvm"``, ``"cuda"``, ``"onnx"``, ``"stablehlo"``, or a third party's.
+            ``"planned"``, ``"llvm"``, ``"cupy"``, ``"cuda"``, ``"onnx"``, ``"stablehlo"``, or a
+            third party's.
+        backend
+            The backend whose kernels it stands for. If a plugin of another distribution than the
+            op's replaced the op's kernel there, only what that distribution provides counts, since
+            other lowerings compute what the old kernel did.
 
         Returns
         -------
@@ -594,9 +601,34 @@ class Registry:
             If several plugins provide it, and none takes precedence.
         """
         found = self.lowerings.get((op, target))
-        if found is None and self.clashes:
-            self.refuse_clash("lowering", (op, target))
-        return found
+        if found is None:
+            if self.clashes:
+                self.refuse_clash("lowering", (op, target))
+            return None
+        by = None if backend is None else self.replaced(op, backend)
+        if by is None:
+            return found
+        own = (x.item for x in self.candidates("lowering", (op, target)) if _together(x.info, by))
+        return next(own, None)
+
+    def replaced(self, op: str, backend: str) -> PluginInfo | None:
+        """Return the plugin of another distribution that replaced an op's kernel for a backend.
+
+        Parameters
+        ----------
+        op, backend
+            Their names.
+
+        Returns
+        -------
+        PluginInfo or None
+            ``None`` if the kernel is the op's own, or comes with the op or with the backend.
+        """
+        info = self.owners.get(("kernel", (op, backend)))
+        if info is None:
+            return None
+        made = (self.owner("op", op), self.owners.get(("backend", backend)))
+        return None if any(x is not None and _together(info, x) for x in made) else info
 
     def owner(self, kind: str, name: Any) -> PluginInfo | None:
         """Return the plugin that provides the op, rule, kernel, backend, ... called ``name``.
@@ -844,6 +876,11 @@ class Registry:
             return "an assignment to the op"
         same = who is owner or (who.distribution and who.distribution == owner.distribution)
         return "" if same else str(who)
+
+
+def _together(a: PluginInfo, b: PluginInfo) -> bool:
+    """Return whether two plugins are one, or of one distribution."""
+    return a is b or bool(a.distribution and a.distribution == b.distribution)
 
 
 def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
