@@ -15,6 +15,7 @@ from . import layers as layers
 from . import linalg as linalg
 from . import mixed_precision as mixed_precision
 from . import nn as nn
+from . import ops as ops
 from . import plot as plot
 from . import profiler as profiler
 from . import random as random
