@@ -356,3 +356,94 @@ found["modules"] = [x for x in ("gradtape.training", "acme") if x in sys.modules
         cwd=tmp_path,
     )
     assert json.loads(done.stdout) == {"modules": ["acme"]}, done.stderr  # its ops are not late
+
+
+# -- what classes state ----------------------------------------------------------------------------
+
+
+def test_a_cell_with_a_call_of_its_own_is_called() -> None:
+    class Doubled(gt.layers.LSTMCell, saved_as="acme.Doubled"):
+        def call(self, x: Any, states: Any, training: bool = False) -> Any:
+            y, after = super().call(x, states, training)
+            return 2.0 * y, after
+
+    x = gt.random.normal((2, 3, 4))
+    cell = Doubled(5)
+    once, twice = gt.layers.RNN(gt.layers.LSTMCell(5)), gt.layers.RNN(cell)
+    once(x), twice(x)
+    for a, b in zip(twice.variables, once.variables, strict=True):
+        a.assign(b)
+    np.testing.assert_allclose(twice(x).numpy(), 2.0 * once(x).numpy(), rtol=1e-6)
+
+
+def test_a_loss_says_what_it_is() -> None:
+    def mine(y_true: Any, y_pred: Any) -> Any:
+        return gt.training.losses.sparse_categorical_crossentropy(y_true, y_pred)
+
+    model = gt.layers.Sequential([gt.layers.Dense(3, activation="softmax")])
+    data = np.ones((4, 2), "float32"), np.zeros(4, "int64")
+    gt.training.fit(model, data, loss=mine, epochs=1, verbose=0)  # it may mean what it does
+    mine.label_kind = "sparse"  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="the model returns probabilities"):
+        gt.training.fit(model, data, loss=mine, epochs=1, verbose=0)
+
+
+def test_an_argument_that_a_base_knows_may_be_added_around_its_configuration() -> None:
+    class Base(gt.layers.ReLU):
+        def __init__(self, power: int, name: str | None = None) -> None:
+            super().__init__(name=name)
+            self.raised = power
+
+        def get_config(self) -> dict[str, Any]:
+            return {"name": self.name, "power": self.raised}
+
+    class Lower(Base):
+        def __init__(self, power: int, depth: int, name: str | None = None) -> None:
+            super().__init__(power, name)
+
+    assert Base(2).get_config() == {"name": "base", "power": 2}
+    assert Lower(2, 3).get_config() == {"name": "lower", "power": 2}
+
+
+def test_two_plugins_with_one_name_clash_in_it_alone() -> None:
+    def provider(act: Any) -> Any:
+        return SimpleNamespace(
+            gradtape_names=hookimpl(
+                lambda: {"activation": {"acme::x": act, f"acme::{act}": gt.exp}}
+            )
+        )
+
+    gt.register_plugin(provider("a"), "first")
+    try:
+        with pytest.raises(PluginError, match="both provide the name"):
+            gt.register_plugin(provider("b"), "second")
+        assert gt.layers.Dense(2, activation="acme::a").activation is gt.exp
+    finally:
+        gt.unregister_plugin("first")
+
+
+def test_settings_of_a_third_partys_object_are_read_again(installed: None) -> None:
+    from acme.plugin import Sharp
+
+    def first_losses(prefix: str, change: bool) -> list[float]:
+        gt.random.set_seed(0)
+        loss = gt.registry().named("loss", prefix + "Huber")(delta=1.0)
+        model = gt.layers.Sequential([gt.layers.Dense(1, activation=Sharp(1.0))])
+        x = np.linspace(-3, 3, 16, dtype="float32").reshape(8, 2)
+
+        def changing(epoch: int, logs: Any) -> None:
+            if change:
+                loss.settings["delta"] = 0.125
+                model.layers[0].activation.factor = 3.0
+
+        run = gt.training.fit(
+            model, (x, x.sum(1, keepdims=True)), loss=loss, epochs=3, verbose=0, seed=0,
+            batch_size=8, compile=True, callbacks=[changing],
+        )  # fmt: skip
+        return run.history["loss"]
+
+    for prefix in ("", "acme."):
+        kept, changed = first_losses(prefix, False), first_losses(prefix, True)
+        assert kept[0] == changed[0]
+        assert changed[1] < 0.5 * kept[1]
+    assert first_losses("", True) == first_losses("acme.", True)
