@@ -13,7 +13,6 @@ from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from threading import RLock
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
@@ -129,6 +128,8 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
 
 def _of_plugins(name: str) -> ModuleType:
     """Return the module that a plugin has under a name, by the hook ``gradtape_namespaces``."""
+    from importlib.util import find_spec  # for names of plugins, and those that do not exist
+
     host = _host()
     if host is None or name not in host.HOST.known_namespaces():
         # plugins are not looked for in vain; or it is a module of the package that is imported now,

@@ -212,7 +212,7 @@ class PluginHost:
             manager = pluggy.PluginManager(hookspecs.PROJECT)
             manager.add_hookspecs(hookspecs)
             manager.register(plugin)
-            found = self._provided(manager, plugin).get(hook)
+            found = self._provided(manager, plugin, hook).get(hook)
             if found is None:
                 raise PluginError(
                     f"it is declared in the entry-point group '{hookspecs.PROJECT}.{hook}', but "
@@ -226,11 +226,14 @@ class PluginHost:
             _tell(info)
             return None
 
-    def _provided(self, manager: pluggy.PluginManager, plugin: Any) -> dict[str, tuple[Any, int]]:
-        """Return the results of one plugin's hooks, by hook, with their ranks."""
+    def _provided(
+        self, manager: pluggy.PluginManager, plugin: Any, only: str = ""
+    ) -> dict[str, tuple[Any, int]]:
+        """Return the results of one plugin's hooks, or ``only`` one, by hook, with their ranks."""
         provided = {
             kind.hook: implementation.function()
             for kind in KINDS
+            if only in ("", kind.hook)
             for implementation in getattr(manager.hook, f"gradtape_{kind.hook}").get_hookimpls()
             if implementation.plugin is plugin
         }

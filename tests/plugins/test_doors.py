@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import acme
 import numpy as np
 import pytest
+import third_party
 
 import gradtape as gt
 from gradtape.core.extend import hookimpl
@@ -27,21 +27,19 @@ from gradtape.errors import PluginError, UnknownName
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which the distribution is installed."""
     folder = tmp_path_factory.mktemp("site")
-    acme.install(folder)
+    third_party.install(folder)
     return folder
 
 
 @pytest.fixture
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install the third party for the length of a test."""
-    ours = {name: sys.modules.pop(name) for name in list(sys.modules) if name == "acme"}
     monkeypatch.syspath_prepend(site)
     HOST.forget()
     yield
     monkeypatch.undo()
     for name in [x for x in sys.modules if x.partition(".")[0] == "acme"]:
         del sys.modules[name]
-    sys.modules.update(ours)
     HOST.forget()
 
 
