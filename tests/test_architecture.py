@@ -75,6 +75,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is found by name: its package is above, or it is needed later": """
         compat.tensorflow.names: (by name)
         core.base.table: (by name)
+        core.registry.host: (by name)
         public: (by name)
         testing.fuzz.commands: (by name)
         testing.fuzz.training.relations: (by name)

@@ -16,6 +16,7 @@ from ...public import IMPORTING
 from ..base.dtypes import as_dtype
 from ..base.generations import MADE
 from ..base.table import PACKAGE
+from ..base.unknown import warn_user
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -176,8 +177,13 @@ class Registry:
                 provided = load()
                 del waiting[0]  # only now, so that an interrupted import is repeated
                 info.waiting.discard(hook)
-                if provided is not None:
+                if provided is None:
+                    continue
+                try:
                     self.add(info, {hook: provided})
+                except PluginError as error:  # one plugin's mistake must not hide what others have
+                    info.problem = str(error)
+                    warn_user(f"not in use: {info.problem}", RuntimeWarning)
 
     @cached_property
     def packages(self) -> frozenset[str]:
