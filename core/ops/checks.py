@@ -47,6 +47,8 @@ class Check:
 
     def held(self, gradient: Any, g: Any) -> Any:
         """Return a gradient in the shape and dtype of ``g``; raise if it has another shape."""
+        if not _hold_tensors(g):  # a rule that calls public functions in some cases only
+            gradient = _as_arrays(gradient)
         return _checked_gradient(self.op, self.name, gradient, g)
 
     def around(self, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +67,7 @@ def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
     rule.pick = lambda values: (*pick(values), shape_witness(values[position]))
     # tapes run the function itself where input and result have one shape and dtype
     rule.check = Check(op, name)
+    rule.plain = _FirstRuns(op, rule), *rule.plain[1:]
     rule.fn = _checked(op, name, rule.fn)
     rule.fn_complex = rule.fn if same else _checked(op, name, rule.fn_complex)
     rule.single = None
@@ -79,7 +82,7 @@ class _OnTensors:
     then on it receives tensors, so that rules which need none stay as fast as the arrays are.
     """
 
-    __slots__ = ("fn", "needed")
+    __slots__ = ("__weakref__", "fn", "needed")
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self.fn = fn
@@ -99,6 +102,24 @@ class _OnTensors:
             self.needed = True
         found = self.fn(_as_tensors(g), *map(_as_tensors, args), **keywords)
         return _as_arrays(found)
+
+
+class _FirstRuns(_OnTensors):
+    """A rule's function on the quick path, until a run on arrays shows whether it needs tensors."""
+
+    __slots__ = ("op", "rule")
+
+    def __init__(self, op: Primitive, rule: Rule) -> None:
+        super().__init__(rule.fn)
+        self.op, self.rule = op, rule
+
+    def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
+        found = super().__call__(g, *args, **keywords)
+        if not self.needed and self.rule.plain[0] is self and not _hold_tensors(g):
+            self.rule.plain = self.fn, *self.rule.plain[1:]
+            self.rule.belongs_to(self.op.name)
+            self.op.rules = self.op.rules  # updates the quick paths
+        return found
 
 
 def _hold_tensors(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,8 @@ from ..report import REFUSED, WRONG, Findings, Report, reason_of
 __all__ = ["check_format"]
 
 Array = NDArray[Any]
+#: The most bytes that a file of the checks may take in memory.
+_MOST = 2**30
 Read = Callable[[str], Any]
 
 DTYPES = (
@@ -142,8 +145,16 @@ class _Trial:
 
     def __init__(self, folder: str, ending: str, format: Any, read: Read | None) -> None:
         self.folder, self.ending, self.format = folder, ending, format
-        own = getattr(format, "read", None)
-        self.reader: Read = read or own or gt.saving.read_weights
+        self.reader: Read = read or self._read_as_weights
+
+    def _read_as_weights(self, path: str) -> tuple[dict[str, Array], Mapping[str, str] | None]:
+        """Return what ``read_weights`` does, and the texts that the format itself reads."""
+        arrays, own = gt.saving.read_weights(path), getattr(self.format, "read", None)
+        if own is None:
+            return arrays, None
+        limited = "max_bytes" in inspect.signature(own).parameters
+        found = own(path, **({"max_bytes": _MOST} if limited else {}))
+        return arrays, found[1] if isinstance(found, tuple) else None
 
     def path(self) -> str:
         """Return the path of a new file."""
