@@ -11,8 +11,8 @@ import os
 import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from threading import RLock
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
@@ -128,17 +128,31 @@ def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:
 
 def _of_plugins(name: str) -> ModuleType:
     """Return the module that a plugin has under a name, by the hook ``gradtape_namespaces``."""
+    from importlib.util import find_spec  # for names of plugins, and those that do not exist
+
     host = _host()
-    if name.startswith("_") or (
-        # a module of the package that is imported now, by `from gradtape import name`
-        (host is None or name not in host.HOST.known_namespaces())
-        and find_spec(f"{_ROOT}.{name}") is not None
-    ):
-        raise MissingName(_ROOT, name)
+    if host is None or name not in host.HOST.known_namespaces():
+        # plugins are not looked for in vain; or it is a module of the package that is imported now,
+        # by `from gradtape import name`
+        none = name.startswith("_") or (host is None and not _has_others())
+        if none or find_spec(f"{_ROOT}.{name}") is not None:
+            raise MissingName(_ROOT, name)
     found: ModuleType | None = import_module(_HOST, _ROOT).HOST.namespace(name)
     if found is None:
         raise MissingName(_ROOT, name)
     return found
+
+
+@cache
+def _has_others() -> bool:
+    """Return whether a distribution declares a plugin that could have a namespace."""
+    from importlib.metadata import entry_points  # for names that do not exist only
+
+    try:
+        points = [x for kind in ("", ".namespaces") for x in entry_points(group=_ROOT + kind)]
+        return any(not point.value.startswith(f"{_ROOT}.") for point in points)
+    except Exception:  # a broken distribution, of which the registry tells
+        return True
 
 
 def _host() -> Any:

@@ -445,7 +445,7 @@ def _python_for(
     """Run a block for each item of a Python iterable; a traced condition may end the loop."""
     copies = 0
     check_consumed([iterated])
-    if active_graph.get() is not None and getattr(iterated, "elements_become_constants", False):
+    if active_graph.get() is not None and getattr(iterated, "_gradtape_unrolled", False):
         warn_user(
             "autograph: the elements of a dataset become constants of the trace, with one copy of "
             "the loop's body for each; loop outside the function and trace only the step",

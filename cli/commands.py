@@ -15,7 +15,7 @@ from ..core.errors import PluginError
 from ..core.extend import late, public, registry
 from .choosing import HELP
 from .new_plugin import new_plugin
-from .plugins import op_table, plugin_json, plugin_table
+from .plugins import check, op_table, plugin_json, plugin_table
 
 __all__ = ["add_demo", "add_doctor", "add_plugin", "add_plugins", "parser", "run"]
 
@@ -142,6 +142,11 @@ def add_plugins(plugins: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list every op instead, with the plugins that provide its kernel and gradient",
     )
+    plugins.add_argument(
+        "--check",
+        metavar="NAME",
+        help="check everything that a plugin provides, and exit with 1 if anything is wrong",
+    )
     plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins, shows_plugins=True)
 
@@ -232,6 +237,8 @@ def _seed(text: str) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
+    if options.check is not None:
+        return check(options.check, options.json)
     if options.json:
         print(plugin_json(ops=options.ops))
     else:

@@ -53,8 +53,8 @@ def _train(options: argparse.Namespace) -> int:
         if exists:
             return start(engine, options.ranks, options.script, options.arguments)
     if options.engine:
-        registry().engine(engine)  # raises, with near names
-        os.environ[ENGINE] = engine
+        registry().engine(options.engine)  # raises, with near names
+        os.environ[ENGINE] = options.engine
     found = place()
     if found is not None and found.size > 1 and exists:
         become_rank(found, options.script, options.arguments)

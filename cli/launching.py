@@ -128,7 +128,7 @@ def _supervised(found: Place, script: str, arguments: Sequence[str]) -> list[str
 
 def _flags() -> list[str]:
     """Return the options of this Python."""
-    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return]
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
 
 
 def threads_to_set(found: Place, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -172,6 +172,7 @@ from .ops.backend import (
     current_backend,
     current_device,
     scope_of,
+    settled,
     to_numpy,
 )
 from .ops.collectives import (
@@ -476,6 +477,7 @@ __all__ = [
     "seen_rows",
     "set_arrays",
     "setting_up",
+    "settled",
     "shape_in_run",
     "shapes_differ",
     "sizes_differ",

@@ -53,8 +53,7 @@ class Dataset(Made, Grouped, Nested):
     [1, 4, 9]
     """
 
-    #: What AutoGraph warns of, in a loop over it.
-    elements_become_constants = True
+    _gradtape_unrolled = True  # of which AutoGraph warns, in a loop over it
 
     def __init__(self, source: Any) -> None:
         if isinstance(source, Source):

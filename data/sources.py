@@ -43,7 +43,7 @@ def length_of(source: Any) -> int | None:
 class Pass(Iterator[Any]):
     """The elements of a pass, each of which goes to one of the threads that share the iterator."""
 
-    elements_become_constants = True  # in a loop that AutoGraph converts
+    _gradtape_unrolled = True
 
     def __init__(self, elements: Iterator[Any]) -> None:
         self._elements, self._following = elements, elements.__next__

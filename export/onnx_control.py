@@ -14,9 +14,6 @@ from .onnx_namespace import Namespace
 
 __all__ = ["CONTROL"]
 
-#: Runs a graph on arrays.
-Run = Callable[[Graph, Sequence[Array]], list[Array]]
-
 
 def _vars(arrays: Sequence[Array]) -> list[Any]:
     return [onnx.identity(x.var) for x in arrays]  # a subgraph's outputs must be made in it
@@ -38,7 +35,6 @@ def _check_shapes(body: Graph, count: int) -> None:
 
 def _cond(
     xp: Namespace,
-    run: Run,
     pred: Array,
     *operands: Array,
     true: Graph,
@@ -48,15 +44,14 @@ def _cond(
     _check_order(order)
     found = onnx.if_(
         pred.var,
-        then_branch=lambda: _vars(run(true, operands)),
-        else_branch=lambda: _vars(run(false, operands)),
+        then_branch=lambda: _vars(xp.outputs(true, operands)),
+        else_branch=lambda: _vars(xp.outputs(false, operands)),
     )
     return [xp.of(var) for var in found]
 
 
 def _while_loop(
     xp: Namespace,
-    run: Run,
     *arrays: Array,
     cond: Graph,
     body: Graph,
@@ -69,15 +64,14 @@ def _while_loop(
     values, around = arrays[:count], arrays[count:]
 
     def step(number: Array, after: list[Array]) -> list[Array]:
-        after = run(body, [*after, *around])
-        return [*run(cond, [*after, *around]), *after]
+        after = xp.outputs(body, [*after, *around])
+        return [*xp.outputs(cond, [*after, *around]), *after]
 
-    return _loop(xp, most, run(cond, arrays)[0], values, step)
+    return _loop(xp, most, xp.outputs(cond, arrays)[0], values, step)
 
 
 def _scan(
     xp: Namespace,
-    run: Run,
     *arrays: Array,
     body: Graph,
     carried: int,
@@ -95,7 +89,7 @@ def _scan(
     def step(number: Array, carry: list[Array]) -> list[Array]:
         place = last - number if reverse else number
         seen = [xp.take(x, place, axis=0) for x in rows]
-        return [xp.asarray(True), *run(body, [*carry, *seen, *around])]
+        return [xp.asarray(True), *xp.outputs(body, [*carry, *seen, *around])]
 
     found = _loop(xp, count, xp.asarray(True), arrays[:carried], step)
     made = found[carried:]
@@ -127,7 +121,7 @@ def _loop(
     return [xp.of(var) for var in found]
 
 
-#: Maps op names to ``lowering(xp, run, *arrays, **params)``.
+#: The lowerings of ops that run graphs, by name; the namespace runs their graphs.
 CONTROL: dict[str, Callable[..., list[Array]]] = {
     "cond": _cond,
     "scan": _scan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ndonnx as ndx
@@ -31,6 +31,8 @@ class Namespace(Shapes, Functions):
     def __init__(self) -> None:
         self.sizes = Sizes()
         self.xp = self  # kernels are bound to this attribute
+        #: Runs a nested graph, for ops that have one: a function of the graph and its arrays.
+        self.outputs: Callable[[Any, Sequence[Any]], list[Any]]
 
     def __getattr__(self, name: str) -> Any:
         if name in _DTYPES:

@@ -15,13 +15,12 @@ from ..core.extend import (
     Symbol,
     Variable,
     forward_only,
+    registry,
     shape_in_run,
     to_numpy,
 )
 from .errors import ExportError, for_the_host
 from .onnx_arrays import Array
-from .onnx_control import CONTROL
-from .onnx_lowerings import LOWERINGS
 from .onnx_namespace import Namespace
 from .onnx_patterns import as_one_node
 
@@ -47,6 +46,7 @@ def run(
     read
         Returns the array of a variable. Nested graphs read no variables.
     """
+    xp.outputs = partial(_outputs, xp)
     values: dict[Symbol, Any] = dict(zip(program.inputs, inputs, strict=True))
     makers: dict[Symbol, Node] = {}
     for symbol, array in program.constants.items():
@@ -86,9 +86,7 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
             f"op {op.name!r}: other runtimes draw different random numbers; draw them outside and "
             "pass them as an argument"
         )
-    lowering = LOWERINGS.get(op.name)
-    if op.name in CONTROL:
-        lowering = partial(_controlled, op.name)
+    lowering = registry().lowering(op.original.name, "onnx")
     if op.host and lowering is None:
         raise for_the_host(op.name, "ONNX")
     try:
@@ -109,10 +107,6 @@ def _applied(node: Node, xp: Namespace, given: Sequence[Any]) -> Sequence[Any]:
             "compute it outside the exported function"
         ) from error
     return list(found) if node.several else [found]
-
-
-def _controlled(name: str, xp: Namespace, *arrays: Array, **params: Any) -> list[Array]:
-    return CONTROL[name](xp, partial(_outputs, xp), *arrays, **params)
 
 
 def _checked(node: Node, symbol: Symbol, value: Array) -> Array:

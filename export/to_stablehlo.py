@@ -72,10 +72,8 @@ def stablehlo(
     found = traced(fn, args, kwargs)
     owner = registry().backend("jax")
     for node in nodes_within(found.program):
-        op: Any = node.op
-        replaced = (getattr(op, "name", ""), owner.name) in registry().kernels
-        if isinstance(op, Op) and not replaced and runs_on_host(op.original, owner):
-            raise for_the_host(op.name, "StableHLO")
+        if isinstance(node.op, Op) and _needs_host(node.op.original, owner):
+            raise for_the_host(node.op.name, "StableHLO")
     scope: Any = owner.scope
     with scope():
         step = _step(found, owner)
@@ -127,6 +125,14 @@ def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
     """
     found = traced(fn, args, kwargs)
     return {found.variables[v]: to_numpy(v.array).copy() for v in found.program.updates}
+
+
+def _needs_host(op: Any, owner: Any) -> bool:
+    """Return whether nothing computes an op in JAX itself."""
+    known = registry()
+    if known.lowering(op.name, "stablehlo", owner.name) or (op.name, owner.name) in known.kernels:
+        return False
+    return runs_on_host(op, owner)
 
 
 def _culprit(error: BaseException) -> str:

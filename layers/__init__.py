@@ -37,6 +37,8 @@ from .basic import *
 from .convolutional import *
 from .dropout import *
 from .models import *
+from .named import find as find
+from .named import is_reference as is_reference
 from .normalization import *
 from .recurrent import *
 from .shaping import *

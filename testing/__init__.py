@@ -5,6 +5,7 @@ from .backends import BackendReport, check_backend
 from .conformance.engines import check_engine
 from .conformance.executors import check_executor
 from .conformance.formats import check_format
+from .conformance.plugin import PluginReport, check_plugin
 from .gradients import check_gradients
 from .ops import PASSED, check_op
 from .report import Report
@@ -14,6 +15,7 @@ __all__ = [
     "CHECKS",
     "PASSED",
     "BackendReport",
+    "PluginReport",
     "Report",
     "Sample",
     "check_backend",
@@ -22,6 +24,7 @@ __all__ = [
     "check_format",
     "check_gradients",
     "check_op",
+    "check_plugin",
 ]
 
 publish(__name__)

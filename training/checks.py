@@ -42,8 +42,8 @@ __all__ = [
 
 #: The activations that return probabilities.
 _SQUASHING = ("sigmoid", "softmax")
-#: Ops that pass values on unchanged, or clipped.
-_PASSING = ("cast", "clip", "expand_dims", "getitem", "reshape", "squeeze")
+#: Ops that pass values on in another dtype, or clipped, besides those that only move them.
+_PASSING = ("cast", "clip")
 
 
 def check_labels(loss: Any, kind: Kind | None, y: Tensor, what: str) -> None:
@@ -237,7 +237,8 @@ class FirstLook(Recorder):
     def __init__(self, method: str) -> None:
         self.records = Everything()
         self.method = method
-        self._made: dict[int, tuple[str, int | None]] = {}
+        # by value: the op that made it, whether that only passes values on, and its first input
+        self._made: dict[int, tuple[str, bool, int | None]] = {}
         self._labels: set[int] = set()
         self._predictions: set[int] = set()
 
@@ -252,7 +253,8 @@ class FirstLook(Recorder):
     ) -> None:
         """Note the op that a value comes from; refuse labels that broadcast over predictions."""
         ids = [x.id for x in inputs if type(x) is Tensor]
-        self._made[output.id] = (op.name, ids[0] if ids else None)
+        passes = op.identity or op.view or op.integers == "moves" or op.name in _PASSING
+        self._made[output.id] = (op.name, bool(passes), ids[0] if ids else None)
         of_labels = self._labels.intersection(ids)
         of_predictions = self._predictions.intersection(ids)
         if of_labels and of_predictions:
@@ -356,9 +358,10 @@ class FirstLook(Recorder):
 
     def _origin(self, x: Tensor) -> str:
         """Return the op that a value comes from, ignoring those that only rearrange it."""
-        name, before = self._made.get(x.id, ("", None))
-        while name in _PASSING and before is not None:
-            name, before = self._made.get(before, ("", None))
+        nothing = "", False, None
+        name, passes, before = self._made.get(x.id, nothing)
+        while passes and before is not None:
+            name, passes, before = self._made.get(before, nothing)
         return name
 
 

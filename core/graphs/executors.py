@@ -163,7 +163,7 @@ def _made(graph: Graph, name: str) -> Run:
     try:
         executor = registry().executor(name)
     except UnknownOp as error:
-        if name != _OF_PROCESS:
+        if name != _OF_PROCESS or not os.environ.get(ENVIRONMENT):
             raise
         raise UnknownOp(f"environment variable {ENVIRONMENT}: {error}") from None
     if _acts(graph):

@@ -10,7 +10,7 @@ from typing import Any
 from ..base.sizes import unsure
 from ..base.watcher import stage
 from ..errors import BackendUnavailable, DistributedError, PluginError
-from ..ops.backend import Backend, backend_for_type, current_backend, scope_of
+from ..ops.backend import Backend, backend_for_type, current_backend, scope_of, settled
 from ..ops.watching import told
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp
@@ -248,6 +248,11 @@ def _compile(
         free = [names[x] for x in here if last_use.get(x) == i and x not in known]
         if free:
             lines.append(f"    del {', '.join(free)}")
+    if program.updates and owner.settles:
+        lasting = dict.fromkeys(names[x] for x in (*program.updates.values(), *program.outputs))
+        lines.append(
+            f"    {', '.join(lasting)}, = {_bind(scope, 'a', settled)}(({', '.join(lasting)},))"
+        )
     for variable, symbol in program.updates.items():
         if unsure(symbol.shape):
             lines.append(f"    {_bind(scope, 'a', variable.check_shape)}({names[symbol]}.shape)")

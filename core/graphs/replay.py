@@ -21,6 +21,7 @@ from ..base.table import ops
 from ..batches.batched import outermost
 from ..batches.boundary import key_for_examples, of_each_example
 from ..errors import GradientError
+from ..ops.backend import settled
 from ..tensors.op import Op
 from ..tensors.recording import record_custom
 from ..tensors.several import exclusive
@@ -83,8 +84,9 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
         values.update(zip(node.outputs, outputs, strict=True))
     for variable, symbol in graph.updates.items():
         variable.check_shape(values[symbol].shape)
-    for variable, symbol in graph.updates.items():
-        variable.assign(Tensor(values[symbol].array))
+    new = settled([values[symbol].array for symbol in graph.updates.values()])
+    for variable, array in zip(graph.updates, new, strict=True):
+        variable.assign(Tensor(array))
     outputs = [values[symbol] for symbol in graph.outputs]
     return outputs if graph.closure is None else graph.closure.parted(outputs, active_tapes.get())
 

@@ -27,6 +27,8 @@ __all__ = [
     "current_backend",
     "parse_place",
     "placed",
+    "selects",
+    "settled",
     "shape_witness",
     "to_numpy",
 ]
@@ -97,6 +99,11 @@ class Backend:
             If the library or the device is missing; the message says what to install.
         """
         raise NotImplementedError
+
+    @property
+    def settles(self) -> bool:
+        """Whether :meth:`settle` does anything."""
+        return type(self).settle is not Backend.settle
 
     @property
     def special(self) -> Any:
@@ -315,6 +322,26 @@ class Backend:
         found = function(*map(self.to_numpy, arrays))
         return [self.asarray(y, device=device) for y in found]
 
+    def settle(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return arrays that a step has computed, and that later steps begin from.
+
+        It is called with the new values of variables before they are assigned: those of one
+        optimizer's step together, and in a traced step also its outputs. A library that computes
+        lazily computes them here, so that what they are computed from does not grow with each
+        step. A backend that does not override this method is never asked.
+
+        Parameters
+        ----------
+        arrays
+            Arrays of this backend.
+
+        Returns
+        -------
+        sequence of arrays
+            The same values, of the same shapes and dtypes; by default ``arrays`` themselves.
+        """
+        return arrays
+
     def stopwatch(self) -> Stopwatch:
         """Return a stopwatch, which measures the steps of this backend.
 
@@ -362,6 +389,8 @@ _by_type: dict[type, Backend] = {}
 # The scopes of backends whose rules need a context, by array type.
 _scopes: dict[type, Callable[[Any], AbstractContextManager[Any]]] = {}
 _NO_SCOPE = nullcontext()
+# The backends that settle arrays, by array type.
+settling: dict[type, Backend] = {}
 
 
 def backend_for_type(array_type: type, asker: str = "this operation") -> Backend:
@@ -373,6 +402,8 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
                 found = _by_type[array_type] = candidate
                 if candidate.scope is not None:
                     _scopes[array_type] = candidate.scope
+                if candidate.settles:
+                    settling[array_type] = candidate
                 break
         else:
             raise TypeError(
@@ -386,6 +417,7 @@ def forget() -> None:
     """Forget which backend owns which type, after the registry changed."""
     _by_type.clear()
     _scopes.clear()
+    settling.clear()
 
 
 def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
@@ -396,6 +428,22 @@ def scope_of(arrays: Iterable[Any]) -> AbstractContextManager[Any]:
             if scope is not None:
                 return scope(array)
     return _NO_SCOPE
+
+
+def settled(arrays: Sequence[Any]) -> Sequence[Any]:
+    """Return arrays after :meth:`Backend.settle`, those of each backend together."""
+    if not settling:
+        return arrays
+    found = list(arrays)
+    places: dict[Backend, list[int]] = {}
+    for i, array in enumerate(found):
+        owner = settling.get(type(array))
+        if owner is not None:
+            places.setdefault(owner, []).append(i)
+    for owner, those in places.items():
+        for i, array in zip(those, owner.settle([found[i] for i in those]), strict=True):
+            found[i] = array
+    return found
 
 
 def backend_of(array: Any) -> Backend:
@@ -472,6 +520,11 @@ def current_backend() -> Backend:
     name = _selected.get()[0]
     found = registry()
     return found.host_backend if name is None else found.backend(name)
+
+
+def selects() -> bool:
+    """Return whether a backend is selected, instead of the default one, that of the host."""
+    return _selected.get()[0] is not None
 
 
 def current_device() -> str | None:

@@ -38,7 +38,7 @@ def checked_result(
         specs = _inferred(op, arrays, params)
         if specs is not None:
             check_specs(op, backend, parts, specs)
-        op.held.add(backend.name)
+            op.held.add(backend.name)
         return result
 
     return run
@@ -160,8 +160,9 @@ def _check_traits(
 
 def _inferred(op: Primitive, arrays: Sequence[Any], params: Any) -> list[tuple[Any, Any]] | None:
     """Return what the shape rule says; None if there is none, or if it refuses."""
-    if op.infer is None or op.effect:
-        return None
+    sizes = [n for x in arrays if type(x) not in SCALARS for n in x.shape]
+    if op.infer is None or op.effect or any(type(n) is not int for n in sizes):
+        return None  # a compiler's symbols for sizes
     specs = [
         x if type(x) in SCALARS else TensorSpec(tuple(x.shape), numpy_dtype(x.dtype))
         for x in arrays

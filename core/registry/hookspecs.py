@@ -227,9 +227,9 @@ def gradtape_lowerings() -> Mapping[  # type: ignore[empty-body]
 ]:
     """Return how an executor or exporter expresses an op, by ``(op name, target)``.
 
-    Targets of gradtape are ``"planned"``, ``"llvm"``, ``"cuda"``, ``"onnx"`` and ``"stablehlo"``;
-    each documents the arguments of its functions. An op whose portable kernel is a formula needs
-    none.
+    Targets of gradtape are ``"planned"``, ``"llvm"``, ``"cupy"``, ``"cuda"``, ``"onnx"`` and
+    ``"stablehlo"``; ``docs/plugins.md`` has the arguments of their functions. An op whose portable
+    kernel is a formula needs none.
     """
 
 

@@ -278,7 +278,7 @@ class PluginHost:
             if any(said(info.distribution, info.name, [name]) for info in infos):
                 continue
             self._told.add(name)
-            near = near_names(name, [info.name for info in infos])
+            near = near_names(name, dict.fromkeys(info.name for info in infos))
             warn_user(
                 f"{asker}: there is no plugin {name!r}{near}; 'gradtape plugins' lists all plugins",
                 RuntimeWarning,

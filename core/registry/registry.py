@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from ...public import IMPORTING
 from ..base.dtypes import as_dtype
 from ..base.generations import MADE
 from ..base.table import PACKAGE
+from ..base.unknown import warn_user
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -22,6 +24,7 @@ from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
+from .hookspecs import PROJECT
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, NAMED, Clash, Kind, is_reserved
 from .replacements import Replacements, called
@@ -49,6 +52,10 @@ class _Table:
         if self.kind.waits:
             registry.load(self.kind.hook)
         return registry.tables[self.kind.hook]
+
+
+#: Whether a text can be the name of a distribution.
+_DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
 
 
 class Registry:
@@ -170,8 +177,13 @@ class Registry:
                 provided = load()
                 del waiting[0]  # only now, so that an interrupted import is repeated
                 info.waiting.discard(hook)
-                if provided is not None:
+                if provided is None:
+                    continue
+                try:
                     self.add(info, {hook: provided})
+                except PluginError as error:  # one plugin's mistake must not hide what others have
+                    info.problem = str(error)
+                    warn_user(f"not in use: {info.problem}", RuntimeWarning)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -207,12 +219,25 @@ class Registry:
         if found is not None:
             return found
         self.refuse_clash("op", name)
-        message = f"no plugin provides the op {name!r}"
-        message += near_names(name, self.ops)
-        prefix = name.partition("::")[0] if "::" in name else None
-        if prefix is not None and prefix not in self.late_ops:
-            message += f"; install the package {prefix!r} that defines it"
-        raise UnknownOp(message + self._failed())
+        raise UnknownOp(f"no plugin provides the op {name!r}{self._instead(name)}{self._failed()}")
+
+    def _instead(self, name: str) -> str:
+        """Return the names near that of an unknown op, or what to install to have it."""
+        prefix, separator, bare = name.partition("::")
+        if not separator:
+            return near_names(name, self.ops)
+        if prefix.lower() == PROJECT:
+            near = near_names(bare, self.ops)
+            return f"; ops of {PROJECT} have no prefix{f': {bare!r}' if bare in self.ops else near}"
+        known = {op.partition("::")[0] for op in self.ops if "::" in op} | self.late_ops.keys()
+        known |= {info.distribution for info in self.infos if info.distribution}
+        near = near_names(name, self.ops, cutoff=0.75)
+        if prefix in known:  # it is installed, and has no such op
+            return near or near_names(name, [op for op in self.ops if op.startswith(f"{prefix}::")])
+        near = near or near_names(prefix, known, cutoff=0.75)
+        return near or (
+            f"; install the package {prefix!r} that defines it" if _DISTRIBUTION(prefix) else ""
+        )
 
     def find(self, name: str) -> Op | None:
         """Return the op called ``name``, or ``None``; late ops are loaded if necessary.
@@ -554,7 +579,9 @@ class Registry:
             install = f"; install the package {head!r} that provides it"
         return install + self._failed()
 
-    def lowering(self, op: str, target: str) -> Callable[..., Any] | None:
+    def lowering(
+        self, op: str, target: str, backend: str | None = None
+    ) -> Callable[..., Any] | None:
         """Return how an executor or exporter expresses an op.
 
         Parameters
@@ -562,7 +589,12 @@ class Registry:
         op
             The op's name.
         target
-            ``"planned"``, ``"llvm"``, ``"cuda"``, ``"onnx"``, ``"stablehlo"``, or a third party's.
+            ``"planned"``, ``"llvm"``, ``"cupy"``, ``"cuda"``, ``"onnx"``, ``"stablehlo"``, or a
+            third party's.
+        backend
+            The backend whose kernels it stands for. If a plugin of another distribution than the
+            op's replaced the op's kernel there, only what that distribution provides counts, since
+            other lowerings compute what the old kernel did.
 
         Returns
         -------
@@ -575,9 +607,34 @@ class Registry:
             If several plugins provide it, and none takes precedence.
         """
         found = self.lowerings.get((op, target))
-        if found is None and self.clashes:
-            self.refuse_clash("lowering", (op, target))
-        return found
+        if found is None:
+            if self.clashes:
+                self.refuse_clash("lowering", (op, target))
+            return None
+        by = None if backend is None else self.replaced(op, backend)
+        if by is None:
+            return found
+        own = (x.item for x in self.candidates("lowering", (op, target)) if _together(x.info, by))
+        return next(own, None)
+
+    def replaced(self, op: str, backend: str) -> PluginInfo | None:
+        """Return the plugin of another distribution that replaced an op's kernel for a backend.
+
+        Parameters
+        ----------
+        op, backend
+            Their names.
+
+        Returns
+        -------
+        PluginInfo or None
+            ``None`` if the kernel is the op's own, or comes with the op or with the backend.
+        """
+        info = self.owners.get(("kernel", (op, backend)))
+        if info is None:
+            return None
+        made = (self.owner("op", op), self.owners.get(("backend", backend)))
+        return None if any(x is not None and _together(info, x) for x in made) else info
 
     def owner(self, kind: str, name: Any) -> PluginInfo | None:
         """Return the plugin that provides the op, rule, kernel, backend, ... called ``name``.
@@ -825,6 +882,11 @@ class Registry:
             return "an assignment to the op"
         same = who is owner or (who.distribution and who.distribution == owner.distribution)
         return "" if same else str(who)
+
+
+def _together(a: PluginInfo, b: PluginInfo) -> bool:
+    """Return whether two plugins are one, or of one distribution."""
+    return a is b or bool(a.distribution and a.distribution == b.distribution)
 
 
 def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:

@@ -23,7 +23,7 @@ from ..base.sizes import (
 )
 from ..base.table import ops
 from ..base.tree import flatten
-from ..ops.backend import backend_for_type, current_backend, current_device, placed
+from ..ops.backend import backend_for_type, current_backend, current_device, placed, selects
 from ..ops.dispatch import check_alive, is_transformed, transforms
 from ..ops.floats import cast_integers
 from .frames import numbers_of, why_no_numbers
@@ -195,7 +195,7 @@ def floats(*values: Any) -> list[Tensor]:
 def with_others(
     value: Any, others: Sequence[Any], convert: Callable[[Any], Tensor] = as_tensor
 ) -> Tensor:
-    """Return ``convert(value)``, with Python's numbers on the backend of the tensors beside them.
+    """Return ``convert(value)``, with Python's numbers on the backend of the tensors in ``others``.
 
     Numbers, and lists of numbers, have no place of their own. NumPy's arrays have one: they are
     tensors of the current backend, and are not moved.
@@ -245,12 +245,22 @@ def beside_tensors(values: Any) -> AbstractContextManager[None] | None:
 
 def _place_of(values: Sequence[Any]) -> tuple[Backend, str] | None:
     """Return where the first tensor is; None if it is on the current backend, or there is none."""
-    for value in flatten(list(values)):
+    lists = []
+    for value in values:
+        if isinstance(value, Operators):
+            array = value.array  # type: ignore[attr-defined]
+            if type(array) is np.ndarray and not selects():
+                return None  # the usual case
+        elif isinstance(value, (list, tuple)):
+            lists.append(value)
+            continue
+        else:
+            array = value
         owner = _owner_of(value)
         if owner is not None:
-            array = value.array if isinstance(value, Operators) else value  # type: ignore[attr-defined]
             return None if owner is current_backend() else (owner, owner.device(array))
-    return None
+    inside = [leaf for value in lists for leaf in flatten(value) if type(leaf) not in _PLACES]
+    return _place_of(inside) if inside else None
 
 
 def _owner_of(value: Any) -> Backend | None:

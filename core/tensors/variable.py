@@ -21,7 +21,7 @@ from ..base.spec import TensorSpec
 from ..base.table import late
 from ..base.unknown import not_known
 from ..errors import TraceError
-from ..ops.backend import check_same_backend
+from ..ops.backend import check_same_backend, settled, settling
 from .convert import as_held, check_cast, constant, own_array
 from .held import Held
 from .notebooks import table
@@ -431,7 +431,7 @@ class Variable(Held):
             tape.changing(self, self._current().array)
         graph = active_graph.get()
         if graph is None:
-            self._array = array
+            self._array = settled((array,))[0] if settling else array
         else:
             graph.assign(self, array)
 
@@ -447,7 +447,7 @@ class Variable(Held):
         """
         for tape in active_tapes.get():
             tape.changing(self, self._array)
-        self._array = array
+        self._array = settled((array,))[0] if settling else array
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = late("saving.pickling.reduced").variable(self, protocol)

@@ -22,6 +22,7 @@ from ...core.extend import (
     set_arrays,
     unsure,
 )
+from .backend import exporting
 
 if TYPE_CHECKING:
     from .backend import JaxBackend
@@ -125,11 +126,19 @@ def _run(
         try:
             with _when_known(given):
                 given, params = node.settled(given)
-                found = op.kernel_for(owner)(*given, **params)
+                found = _kernel(op, owner)(*given, **params)
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
             raise Refused(f"op {op.name!r} needs values, which a compiler lacks") from error
         values.update(zip(node.outputs, found if node.several else [found], strict=True))
     return values
+
+
+def _kernel(op: Op, owner: JaxBackend) -> Callable[..., Any]:
+    """Return what computes an op: in an export, the way to express it there, if there is one."""
+    lowering = None
+    if exporting.get():
+        lowering = registry().lowering(op.original.name, "stablehlo", owner.name)
+    return op.kernel_for(owner) if lowering is None else lowering
 
 
 def _weak(owner: JaxBackend, given: list[Any]) -> list[Any]:

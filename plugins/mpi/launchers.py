@@ -35,7 +35,7 @@ class MPILauncher(Launcher):
         return place(environment)
 
     def command(self, ranks: int, program: Sequence[str]) -> Sequence[str]:
-        """Return a command with the ``mpiexec`` beside Python, or on the path."""
+        """Return a command with the ``mpiexec`` in the folder of Python, or on the path."""
         beside = str(Path(sys.executable).parent)
         path = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
         if path is None:

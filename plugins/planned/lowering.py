@@ -34,9 +34,8 @@ from ...core.extend import (
     registry,
     unsure,
 )
-from .rules import CASTS, OF_SCALARS, RULES
 from .steps import Kind, Step, shape_of, size_of
-from .tracing import body_of, expanded
+from .tracing import expanded
 
 __all__ = ["Lowering", "viewed"]
 
@@ -69,6 +68,10 @@ class Lowering:
 
     #: Whether NumPy runs the steps, so that constants may be laid out for it.
     on_host = True
+    #: The targets of lowerings that add steps, the first one that an op has counts; and the target
+    #: of those that give an elementwise step's form to compiled loops.
+    targets: tuple[str, ...] = ("planned",)
+    form = "llvm"
     #: The dtypes with fast products of matrices.
     products = "fd"
 
@@ -116,7 +119,8 @@ class Lowering:
 
     def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
         """Return the function that adds the steps of an op, if there is one."""
-        return RULES.get(name)
+        found = (registry().lowering(name, x, self.owner.name) for x in self.targets)
+        return next((rule for rule in found if rule is not None), None)
 
     def ufunc(self, op: Op) -> np.ufunc | None:
         """Return the NumPy ufunc of an op, if it is one."""
@@ -174,10 +178,6 @@ class Lowering:
         value = folded(node, self.known, self.owner)
         if value is not None:
             self.known[node.outputs[0]] = self._plain(value)
-            return
-        if node.op.name in CASTS and not unsure_any(node) and self._cast(node):
-            return
-        if self.on_host and self._loop(node):
             return
         why = self._reason(node) or self._in_steps(node)
         if why is None or self._view(node):
@@ -237,39 +237,8 @@ class Lowering:
             return
         check_specs(node.op, host, [found], [(out.shape, out.dtype)])
 
-    def _loop(self, node: Node) -> bool:
-        """Add a scan whose body can be planned: all its shapes are known and constant."""
-        if node.op.name != "scan" or node.params.get("order") or not _symbols(node.outputs):
-            return False
-        if self._reason(node, graphs=False) or any(type(x) is not Symbol for x in node.inputs):
-            return False
-        body = body_of(node)
-        if body is None:
-            return False
-        self.steps.append(
-            Step(Kind.LOOP, "scan", kernel_of(node, self.owner), node.inputs, node.outputs, body)
-        )
-        return True
-
-    def _cast(self, node: Node) -> bool:
-        """Add a cast of one number, or nothing if the dtype stays the same."""
-        x, (out,) = node.inputs[0], node.outputs
-        if type(x) is not Symbol or (x.dtype.kind == "c" and x.dtype != out.dtype):
-            return False
-        if x.dtype == out.dtype:
-            self.same(out, x)
-        elif shape_of(out) == () and self.on_host:
-            kind = np.dtype(out.dtype)
-            cast = kind.type if kind.kind == "f" else methodcaller("astype", kind)
-            self.steps.append(Step(Kind.CALL, node.op.name, cast, (x,), (out,)))
-        else:
-            return False
-        return True
-
-    def _reason(self, node: Node, graphs: bool = True) -> str | None:
+    def _reason(self, node: Node) -> str | None:
         """Return why a node must be a call, whatever its op; None if that depends on the op."""
-        if graphs and node.graphs:
-            return "it runs graphs"
         if node.witnesses or unsure_any(node):
             return "a size is unknown"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
@@ -293,20 +262,27 @@ class Lowering:
         """Add the steps of a node; return the reason if it has none."""
         op = node.op
         assert isinstance(op, Op)
-        replaced = registry().kernels.get((op.original.name, self.owner.name))
+        known, name, backend = registry(), op.original.name, self.owner.name
+        rule = self.rule(name)
+        if node.graphs:
+            return None if rule is not None and rule(self, node) else "it runs graphs"
         ufunc = self.ufunc(op)
         if ufunc is not None:
             return None if self._ufunc(node, ufunc) else "its dtype is converted"
-        if replaced is not None and not _ours(replaced):
-            return "a plugin replaced its kernel"
-        rule = self.rule(op.name)
         if rule is not None:
-            plain = op.name in OF_SCALARS or all(type(x) is Symbol for x in node.inputs)
-            return None if plain and rule(self, node) else "not of this shape or dtype"
-        if replaced is not None and not op.inline:
+            return None if rule(self, node) else "not of this shape or dtype"
+        if op.batch == "elementwise" and known.lowering(name, self.form, backend) is not None:
+            return None if self._formed(node) else "not of this shape or dtype"
+        if known.replaced(name, backend) is not None:
+            return "a plugin replaced its kernel"
+        if (name, backend) in known.kernels and not op.inline:
             return "its kernel is one call"
         if op.host:
             return "its kernel runs on the host"
+        return self.expand(node)
+
+    def expand(self, node: Node) -> str | None:
+        """Add the steps of a node's portable kernel; return the reason if it has none."""
         nodes = expanded(node)
         if nodes is None:
             return "its kernel is not a formula"
@@ -325,6 +301,15 @@ class Lowering:
                 self.same(symbol, result)
         return None
 
+    def _formed(self, node: Node) -> bool:
+        """Add an elementwise op as one step, since a plugin has its form for compiled loops."""
+        if node.params or len(node.outputs) != 1:
+            return False
+        scalars = [argument_of(node, x, self.owner) for x in node.inputs if type(x) in SCALARS]
+        inputs, run = self.sources(node), self._held(node)
+        self.append(Step(Kind.FRESH, node.op.name, run, inputs, node.outputs, {}, False, scalars))
+        return True
+
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
         (out,) = node.outputs
         inputs = [self._whole(x, out) for x in self.sources(node)]
@@ -335,7 +320,8 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
-        shape = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
+        assert isinstance(node.op, Op)
+        shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
             found = np.broadcast_to(np.zeros((), natural), shape)
             check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
@@ -432,11 +418,6 @@ def _symbols(values: Sequence[Any]) -> list[Symbol]:
     return [x for x in values if type(x) is Symbol]
 
 
-def _ours(kernel: Callable[..., Any]) -> bool:
-    return kernel is operator.pow or kernel.__module__.startswith(_KERNELS)
-
-
-_KERNELS = tuple(__name__.replace("planned.lowering", f"{name}.") for name in ("numpy", "cupy"))
 #: Functions that take a tenth of a ufunc's time for two floating-point numbers.
 _OF_NUMBERS: dict[str, Callable[..., Any]] = {
     "add": operator.add,

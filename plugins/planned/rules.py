@@ -7,23 +7,23 @@ numbers are the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, argument_of, kernel_of
 from .algebra import one_hot_product
 from .steps import Kind, Shape, Step, shape_of, size_of
+from .tracing import body_of
 
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["CASTS", "OF_SCALARS", "RULES", "are_rows", "cast_into", "exponentials_of"]
+__all__ = ["RULES", "Rule", "are_rows", "cast_into", "exponentials_of", "of_arrays"]
 
-CASTS = frozenset({"cast", "cast_like"})
-#: Ops whose rule handles weak scalars.
-OF_SCALARS = frozenset({"power", "where"})
+#: Adds the steps of a node, or returns False.
+Rule: TypeAlias = "Callable[[Any, Node], bool]"
 #: Up to this number of classes, labels are faster as rows of an identity matrix.
 _FEW = 32
 
@@ -127,10 +127,18 @@ def _adjoint_y(lowering: Lowering, node: Node) -> bool:
 
 
 def _cast(lowering: Lowering, node: Node) -> bool:
+    """Add a cast, or nothing if the dtype stays the same."""
     x, (out,) = node.inputs[0], node.outputs
-    if x.dtype.kind == "c":
+    if x.dtype == out.dtype:
+        lowering.same(out, x)
+    elif x.dtype.kind == "c":
         return False
-    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
+    elif shape_of(out) == () and lowering.on_host:
+        kind = np.dtype(out.dtype)
+        run = kind.type if kind.kind == "f" else methodcaller("astype", kind)
+        lowering.steps.append(Step(Kind.CALL, node.op.name, run, (x,), (out,)))
+    else:
+        lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
     return True
 
 
@@ -219,14 +227,29 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
 def _repeated(lowering: Lowering, node: Node) -> bool:
     """Note where NumPy would broadcast by itself; the view remains for steps that need it."""
     x, (out,) = node.inputs[0], node.outputs
-    if x.dtype != out.dtype:
-        return False
-    aligned = node.op.name != "unreduce_like" or shape_of(x) == ()
-    if node.params.get("keepdims"):
-        aligned = True
-    if aligned:
+    if x.dtype == out.dtype:
         lowering.spread(out, x)
     return False  # it still becomes a view
+
+
+def _unreduced(lowering: Lowering, node: Node) -> bool:
+    """Note where NumPy would broadcast a reduction by itself: where its axes were kept."""
+    aligned = shape_of(node.inputs[0]) == () or bool(node.params.get("keepdims"))
+    return aligned and _repeated(lowering, node)
+
+
+def _scan(lowering: Lowering, node: Node) -> bool:
+    """Add a scan whose body can be planned: all its shapes are known and constant."""
+    if not lowering.on_host or node.params.get("order") or not node.outputs:
+        return False
+    if any(type(x) is not Symbol for x in node.inputs):
+        return False
+    body = body_of(node)
+    if body is None:
+        return False
+    run = kernel_of(node, lowering.owner)
+    lowering.steps.append(Step(Kind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    return True
 
 
 # -- softmax and cross-entropies of labels, which share intermediate values ------------------------
@@ -331,26 +354,41 @@ def _like(x: Symbol) -> Symbol:
     return Symbol(x.graph, x.shape, x.dtype)
 
 
-RULES: dict[str, Callable[[Lowering, Node], bool]] = {
-    "sum": _reduction(np.add),
-    "max": _reduction(np.maximum),
-    "min": _reduction(np.minimum),
-    "mean": _mean,
-    "unbroadcast_like": _unbroadcast,
-    "matmul": _matmul,
-    "matmul_adjoint_x": _adjoint_x,
-    "matmul_adjoint_y": _adjoint_y,
-    **dict.fromkeys(CASTS, _cast),
-    "softmax": _softmax,
-    "sparse_softmax_cross_entropy": _cross_entropy,
-    "softmax_less_labels": _less_labels,
-    "where": _where,
+def of_arrays(rule: Rule) -> Rule:
+    """Return a rule that leaves nodes with Python numbers among their inputs to kernels."""
+    return lambda lowering, node: (
+        all(type(x) is Symbol for x in node.inputs) and rule(lowering, node)
+    )
+
+
+#: The rules by op name, which the plugin of this folder provides.
+RULES: dict[str, Rule] = {
     "power": _power,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "split": _split,
-    "concatenate": _concatenate,
-    "broadcast_like": _repeated,
-    "broadcast_to": _repeated,
-    "unreduce_like": _repeated,
+    "where": _where,
+    "scan": _scan,
+    **{
+        name: of_arrays(rule)
+        for name, rule in {
+            "sum": _reduction(np.add),
+            "max": _reduction(np.maximum),
+            "min": _reduction(np.minimum),
+            "mean": _mean,
+            "unbroadcast_like": _unbroadcast,
+            "matmul": _matmul,
+            "matmul_adjoint_x": _adjoint_x,
+            "matmul_adjoint_y": _adjoint_y,
+            "cast": _cast,
+            "cast_like": _cast,
+            "softmax": _softmax,
+            "sparse_softmax_cross_entropy": _cross_entropy,
+            "softmax_less_labels": _less_labels,
+            "relu": _relu,
+            "sigmoid": _sigmoid,
+            "split": _split,
+            "concatenate": _concatenate,
+            "broadcast_like": _repeated,
+            "broadcast_to": _repeated,
+            "unreduce_like": _unreduced,
+        }.items()
+    },
 }

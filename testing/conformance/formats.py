@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 
 import gradtape as gt
 
-from ...core.extend import describe, hookimpl, register_plugin, registry, unregister_plugin
-from ...saving import read_weights, save_weights
-from ...saving.records.formats import writer_of
+from ...core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
 from ..report import REFUSED, WRONG, Findings, Report, reason_of
 
 __all__ = ["check_format"]
@@ -46,8 +44,8 @@ def check_format(
 
     Arrays have every dtype, no axes, no elements and other layouts; their names have slashes, dots
     and other characters. A file that is written again must be replaced as a whole. If writing fails
-    the old file must be unchanged, with nothing beside it. Files that are cut off, empty, missing
-    or of another kind must raise an error when they are read.
+    the old file must be unchanged, with no other file next to it. Files that are cut off, empty,
+    missing or of another kind must raise an error when they are read.
 
     Parameters
     ----------
@@ -130,6 +128,11 @@ def _provided(format: Any) -> Iterator[tuple[str, Any]]:
         unregister_plugin(f"gradtape.testing.format{ending}")
 
 
+def writer_of(path: str) -> Any:
+    """Return what writes weights to a path as ``save_weights`` does; None for other paths."""
+    return late("saving.records.formats").writer_of(path)
+
+
 class _Refused(Exception):
     """The format says that it cannot hold something."""
 
@@ -140,7 +143,7 @@ class _Trial:
     def __init__(self, folder: str, ending: str, format: Any, read: Read | None) -> None:
         self.folder, self.ending, self.format = folder, ending, format
         own = getattr(format, "read", None)
-        self.reader: Read = read or own or read_weights
+        self.reader: Read = read or own or gt.saving.read_weights
 
     def path(self) -> str:
         """Return the path of a new file."""
@@ -269,13 +272,13 @@ def _fails(trial: _Trial) -> None:
         trial.compare(path, old)
         left = sorted(set(os.listdir(trial.folder)) - before)
         if left:
-            raise AssertionError(f"it leaves {left} beside the file") from None
+            raise AssertionError(f"it leaves {left} next to the file") from None
     else:
         raise AssertionError("it writes a file without an array that cannot be read")
 
 
 def _damaged(trial: _Trial) -> None:
-    """Check that what is no file of the format, or not all of one, raises an error."""
+    """Check that files that are damaged, missing or of another kind raise an error."""
     path = trial.path()
     trial.write(path, {"x": np.arange(100.0), "y": np.ones(3)}, {"format": "gradtape"})
     files = [Path(path)] if os.path.isfile(path) else _files(path)
@@ -320,5 +323,5 @@ def _model(trial: _Trial) -> None:
     path = trial.path()
     if writer_of(path) is None:
         return
-    save_weights(model, path)
+    gt.save_weights(model, path)
     trial.compare(path, {name: v.numpy() for name, v in model.named_variables.items()})

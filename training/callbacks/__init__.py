@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...layers.named import find, is_reference
+from ...layers import find, is_reference
 from .callback import Callback, LambdaCallback
 from .rates import LearningRateScheduler, ReduceLROnPlateau
 from .stopping import EarlyStopping, TerminateOnNaN

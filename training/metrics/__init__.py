@@ -84,7 +84,8 @@ def per_example(metric: Any, kind: Kind | None = None) -> Callable[[Any, Any], A
                 f"{metric!r}"
             )
         return _of_kind(metric, kind)
-    if isinstance(metric, objects.RootMeanSquaredError) or not isinstance(metric, objects.MeanOf):
+    is_mean = type(metric).result is objects.Metric.result  # and not its root
+    if not is_mean or not isinstance(metric, objects.MeanOf):
         raise TypeError(
             f"{type(metric).__name__} is not a mean over examples; update it in a callback"
         )

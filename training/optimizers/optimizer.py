@@ -28,8 +28,7 @@ from ...core.extend import (
     stage,
     warn_user,
 )
-from ...layers import Layer, unknown_argument
-from ...layers.named import find, is_reference
+from ...layers import Layer, find, is_reference, unknown_argument
 from .clipping import clipped
 from .excluded import Decaying, Excluded
 from .gradients import checked

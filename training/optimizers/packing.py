@@ -25,6 +25,7 @@ from ...core.extend import (
     put_away,
     put_back,
     set_arrays,
+    settled,
 )
 from .rules import Rule, returned
 
@@ -250,7 +251,7 @@ class Group:
 
     def commit(self) -> None:
         """Assign the parts of the new flat arrays to the variables and slots."""
-        for k, flat in enumerate(self._new):
+        for k, flat in enumerate(settled(self._new)):
             if k not in self._away:
                 self._commit(k, flat)
         self._new = []

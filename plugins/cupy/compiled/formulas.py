@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import SCALARS, Symbol
+from ....core.extend import SCALARS, Symbol, registry
 from ...planned.steps import Step
 
 __all__ = ["BFLOAT", "HALF", "expression", "held_type", "loaded", "memory_type", "stored"]
@@ -205,21 +206,44 @@ def expression(step: Step, names: dict[Symbol, str] | None = None) -> str | None
     return loaded(out, stored(out, text))
 
 
+def _choice(step: Step) -> tuple[str, list[Any]]:
+    return "{0} ? {1} : {2}", [np.dtype(bool), step.out.dtype, step.out.dtype]
+
+
+def _cast(step: Step) -> tuple[str, list[Any]]:
+    return ("{0} != 0" if step.out.dtype.kind == "b" else "{0}"), [step.inputs[0].dtype]
+
+
+def _rounded(step: Step) -> tuple[str, list[Any]]:
+    return "from_bfloat(to_bfloat({0}))", [step.inputs[0].dtype]
+
+
+def _power(step: Step) -> tuple[str, list[Any]] | None:
+    out = step.out.dtype
+    return (_OF_REALS["power"], [out, out]) if kind_of(out) == "f" else None
+
+
+#: The formulas of steps that are no ufuncs, by op name, which the plugin of this folder provides:
+#: a function of the step returns an expression in CUDA C and the dtypes of its operands.
+FORMULAS: dict[str, Callable[[Step], tuple[str, list[Any]] | None]] = {
+    "where": _choice,
+    "cast": _cast,
+    "round_to_bfloat16": _rounded,
+    "power": _power,
+}
+
+
 def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
     """Return a step's form, and the dtypes that it computes with."""
     out = step.out.dtype
-    if step.op == "where":
-        return "{0} ? {1} : {2}", [np.dtype(bool), out, out]
-    if step.op == "cast":
-        return ("{0} != 0" if out.kind == "b" else "{0}"), [first.dtype]
+    formula = registry().lowering(step.op, "cuda")
+    found: tuple[str, list[Any]] | None = None if formula is None else formula(step)
+    if found is not None:
+        return found
     if step.op == "hits":
         return "{0} == {1}", [x.dtype for x in step.inputs]
-    if step.op == "round_to_bfloat16":
-        return "from_bfloat(to_bfloat({0}))", [first.dtype]
     if step.op == "outside":
         return "{0} < 0 || {0} >= {1}", [first.dtype, np.dtype(np.int64)]
-    if step.op == "power" and kind_of(out) == "f":
-        return _OF_REALS["power"], [out, out]
     ufunc = getattr(np, step.op, None)
     if not isinstance(ufunc, np.ufunc):
         return None

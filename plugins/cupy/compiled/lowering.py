@@ -14,13 +14,14 @@ import numpy as np
 
 from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
 from ...planned.lowering import Lowering, viewed
-from ...planned.rules import are_rows, cast_into, exponentials_of
+from ...planned.rules import RULES as PLANNED
+from ...planned.rules import Rule, are_rows, cast_into, exponentials_of, of_arrays
 from ...planned.steps import Kind, Step, shape_of
 from .arranging import RULES as ARRANGING
 from .formulas import expression
 from .windows import RULES as WINDOWS
 
-__all__ = ["DeviceLowering"]
+__all__ = ["RULES", "DeviceLowering"]
 
 
 class DeviceLowering(Lowering):
@@ -42,6 +43,8 @@ class DeviceLowering(Lowering):
     """
 
     on_host = False
+    targets = ("cupy", "planned")
+    form = "cuda"
     products = "efd"  # cuBLAS sums those of float16 in float32
 
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
@@ -52,16 +55,9 @@ class DeviceLowering(Lowering):
         self._device = owner.device(some[0]) if some else None
         super().__init__(program, owner, arrays)
 
-    def rule(self, name: str) -> Callable[[Lowering, Node], bool] | None:
-        """Return the function that adds the steps of an op, if there is one."""
-        if name in _PORTABLE:
-            return None
-        return _RULES[name] if name in _RULES else super().rule(name)
-
     def ufunc(self, op: Op) -> np.ufunc | None:
         """Return the NumPy ufunc of an op, if no plugin has replaced it on CuPy."""
-        replaced = registry().kernels.get((op.original.name, self.owner.name))
-        if replaced is not None and not replaced.__module__.startswith(_OURS):
+        if registry().replaced(op.original.name, self.owner.name) is not None:
             return None
         kernel = op.kernel_for(registry().host_backend)
         return kernel if isinstance(kernel, np.ufunc) else None
@@ -102,9 +98,6 @@ class DeviceLowering(Lowering):
         except NotImplementedError:
             self.back(before)
             return "it has no formula in these dtypes"
-
-
-_OURS = __name__.replace("cupy.compiled.lowering", "cupy.")
 
 
 def _like(x: Symbol, shape: Any = None, dtype: Any = None) -> Symbol:
@@ -163,21 +156,23 @@ def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, 
     return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
 
 
-def _wide(lowering: DeviceLowering, node: Node) -> bool:
-    """Add a reduction; float16 is reduced in float32 and rounded once."""
-    x, *likes = node.inputs
-    (out,) = node.outputs
-    rule = Lowering.rule(lowering, node.op.name)
-    assert rule is not None
-    if x.dtype != np.float16 or out.dtype != np.float16:
-        return rule(lowering, node)
-    single = np.dtype(np.float32)
-    wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), _like(x, None, single))
-    reduced = _like(out, None, single)
-    if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
-        return False
-    lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
-    return True
+def _wide(rule: Rule) -> Rule:
+    """Return the rule of a reduction that reduces float16 in float32, and rounds once."""
+
+    def wide_rule(lowering: DeviceLowering, node: Node) -> bool:
+        x, *likes = node.inputs
+        (out,) = node.outputs
+        if x.dtype != np.float16 or out.dtype != np.float16:
+            return rule(lowering, node)
+        single = np.dtype(np.float32)
+        wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), _like(x, None, single))
+        reduced = _like(out, None, single)
+        if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
+            return False
+        lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
+        return True
+
+    return wide_rule
 
 
 def _all(lowering: DeviceLowering, node: Node) -> bool:
@@ -193,7 +188,7 @@ def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype != np.float32:
         return False
-    lowering.add(Kind.ELEMENTWISE, node.op.name, np.positive, (x,), out)
+    lowering.add(Kind.ELEMENTWISE, "round_to_bfloat16", np.positive, (x,), out)
     return True
 
 
@@ -201,23 +196,32 @@ def _power(lowering: DeviceLowering, node: Node) -> bool:
     """Add a power, by NumPy's rule or with a number as the base."""
     (x, exponent), (out,) = node.inputs, node.outputs
     if type(x) is Symbol:
-        rule = Lowering.rule(lowering, "power")
-        return rule is not None and rule(lowering, node)
+        return PLANNED["power"](lowering, node)
     if exponent.dtype != out.dtype:
         return False
     lowering.add(Kind.ELEMENTWISE, "power", np.power, node.inputs, out)
     return True
 
 
-#: Ops whose portable kernel has a formula; NumPy's rule would use its ufuncs.
-_PORTABLE = frozenset({"sigmoid"})
-_RULES: dict[str, Callable[[Any, Node], bool]] = {
-    **ARRANGING,
-    **WINDOWS,
-    "sparse_softmax_cross_entropy": _cross_entropy,
-    "softmax_less_labels": _less_labels,
+def _portable(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the steps of the portable kernel, which has a formula: NumPy's rule has its ufuncs."""
+    return lowering.expand(node) is None
+
+
+#: The rules by op name, which the plugin of this folder provides.
+RULES: dict[str, Rule] = {
     "power": _power,
-    "all": _all,
-    "round_to_bfloat16": _bfloat16,
-    **dict.fromkeys(("sum", "mean", "unbroadcast_like"), _wide),
+    "sigmoid": _portable,
+    **{
+        name: of_arrays(rule)
+        for name, rule in {
+            **ARRANGING,
+            **WINDOWS,
+            "sparse_softmax_cross_entropy": _cross_entropy,
+            "softmax_less_labels": _less_labels,
+            "all": _all,
+            "round_to_bfloat16": _bfloat16,
+            **{name: _wide(PLANNED[name]) for name in ("sum", "mean", "unbroadcast_like")},
+        }.items()
+    },
 }

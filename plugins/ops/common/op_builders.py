@@ -45,7 +45,7 @@ def _carrying(name: str, function: Function) -> Function:
             try:
                 return function(*args, **kwargs)
             except BackendMismatch:
-                # again, with Python's numbers on the backend of the tensors beside them
+                # again, with Python's numbers on the backend of the tensors among the arguments
                 elsewhere = beside_tensors((args, kwargs))
                 if elsewhere is None:
                     raise

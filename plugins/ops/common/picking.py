@@ -9,7 +9,7 @@ import numpy as np
 
 from .kernels import at_hand, kind_of
 
-__all__ = ["picked", "writes_by_arrays"]
+__all__ = ["along_axis", "index_along_axis", "picked", "writes_by_arrays"]
 
 
 def picked(xp: Any, x: Any, where: tuple[Any, ...]) -> Any:
@@ -58,6 +58,22 @@ def picked(xp: Any, x: Any, where: tuple[Any, ...]) -> Any:
             places = places + line * strides[axis]
     places = xp.reshape(xp.broadcast_to(places, tuple(shape)), (-1,))
     return xp.reshape(xp.take(xp.reshape(x, (-1,)), places, axis=0), tuple(shape))
+
+
+def index_along_axis(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index arrays for ``x[...]`` that correspond to take_along_axis."""
+    along, rank = axis % len(shape), len(shape)
+    grid = [xp.reshape(xp.arange(n), (-1, *(1,) * (rank - i - 1))) for i, n in enumerate(shape)]
+    grid[along] = indices
+    return tuple(grid)
+
+
+def along_axis(xp: Any, x: Any, indices: Any, axis: int) -> Any:
+    """Return ``xp.take_along_axis``, which libraries of the standard before 2024 lack."""
+    own = getattr(xp, "take_along_axis", None)
+    if own is not None:
+        return own(x, indices, axis=axis)
+    return picked(xp, x, index_along_axis(xp, x.shape, indices, axis))
 
 
 def writes_by_arrays(xp: Any, x: Any) -> bool:

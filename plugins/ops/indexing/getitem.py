@@ -160,7 +160,7 @@ def index_add_kernel(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> An
     out = xp.zeros(like.shape, dtype=g.dtype)
     where = decode_index(index, arrays)
     if all(kind_of(array.dtype) == "b" for array in arrays):
-        # slices and masks name no element twice; some libraries take no mask beside other parts
+        # slices and masks name no element twice; some libraries take no mask with other parts
         with suppress(IndexError, NotImplementedError):
             return put(out, where if arrays else complete(where), g)
     return scatter_add(xp, out, where, g)
@@ -203,7 +203,7 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     where = decode_index(index, arrays)
     masks = all(kind_of(array.dtype) == "b" for array in arrays)
     if masks or writes_by_arrays(xp, x):
-        out = xp.array(x) if hasattr(xp, "array") else xp.asarray(x, copy=True)
+        out = x.copy() if hasattr(x, "copy") else xp.asarray(x, copy=True)
         with suppress(IndexError, NotImplementedError):  # a wrong index raises again below
             return put(out, where if arrays else complete(where), values)
     # The array API has no such assignment: look for the last value that goes to each place.

@@ -67,7 +67,7 @@ def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...])
     for g, arrays, index in parts:
         where = decode_index(index, tuple(arrays))
         if all(kind_of(array.dtype) == "b" for array in arrays):
-            # they name no element twice; some libraries take no mask beside other parts
+            # they name no element twice; some libraries take no mask with other parts
             with suppress(IndexError, NotImplementedError):
                 out = put(out, where if arrays else complete(where), g, add=True)
                 continue

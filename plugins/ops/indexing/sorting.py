@@ -28,12 +28,12 @@ from ....core.extend import (
 from ..common.axes import axis_of, one_axis
 from ..common.batching import aligned, along, together
 from ..common.op_builders import named, op, same_shape
-from ..common.picking import writes_by_arrays
+from ..common.picking import index_along_axis, writes_by_arrays
 from ..common.ranks import known_rank
 from ..common.scattering import put, scatter_add
 from ..common.sizes import fixed
 from .selection import INDEX
-from .take import index_along_axis, take_along_axis
+from .take import take_along_axis
 
 __all__ = [
     "argpartition",

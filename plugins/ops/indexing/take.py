@@ -25,6 +25,7 @@ from ....core.extend import (
 from ..common.axes import one_axis, reduced_axes
 from ..common.batching import along
 from ..common.op_builders import named, op
+from ..common.picking import along_axis, index_along_axis
 from ..common.ranks import as_vector
 from ..common.scattering import scatter_add
 from ..common.sizes import empty
@@ -264,14 +265,6 @@ def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
     return take(params, indices, axis)
 
 
-def index_along_axis(xp: Any, shape: tuple[int, ...], indices: Any, axis: int) -> tuple[Any, ...]:
-    """Return the index arrays for ``x[...]`` that correspond to take_along_axis."""
-    along, rank = axis % len(shape), len(shape)
-    grid = [xp.reshape(xp.arange(n), (-1, *(1,) * (rank - i - 1))) for i, n in enumerate(shape)]
-    grid[along] = indices
-    return tuple(grid)
-
-
 def _along_axis_spec(x: TensorSpec, indices: TensorSpec, *, axis: int) -> tuple[Any, Any]:
     if x.shape is None or indices.shape is None:
         return None, x.dtype
@@ -307,7 +300,7 @@ def along_axis_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
 
 _take_along_axis = op(
     "take_along_axis",
-    lambda xp, x, indices, *, axis: xp.take_along_axis(x, indices, axis=axis),
+    lambda xp, x, indices, *, axis: along_axis(xp, x, indices, axis),
     gradients={
         "x": lambda g, indices, x_like, axis: F.take_along_axis_adjoint(
             g, indices, x_like, axis=axis

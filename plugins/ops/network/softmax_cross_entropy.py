@@ -14,6 +14,7 @@ from ..common.batching import along, leading
 from ..common.gradients import as_like
 from ..common.kernels import at_hand, in_float32, kind_of, nan_where
 from ..common.op_builders import named, op
+from ..common.picking import along_axis
 from .activations.softmax import (
     exponential_dtype,
     log_softmax_kernel,
@@ -70,7 +71,7 @@ def sparse_cross_entropy_kernel(xp: Any, logits: Any, labels: Any) -> Any:
     count = prod(labels.shape)
     rows, flat = xp.reshape(logits, (count, logits.shape[-1])), xp.reshape(labels, (count,))
     shifted = shifted_below_zero(xp, rows, -1)
-    picked = xp.take_along_axis(shifted, xp.expand_dims(flat, axis=-1), axis=-1)[..., 0]
+    picked = along_axis(xp, shifted, xp.expand_dims(flat, axis=-1), -1)[..., 0]
     losses = xp.log(xp.sum(xp.exp(shifted), axis=-1)) - picked
     losses = xp.reshape(losses, labels.shape)
     return nan_where(xp, lambda: _no_class(logits, labels), losses, wrong)

@@ -152,7 +152,7 @@ def _unpick_axis(xp: Any, g: Any, axis: int, size: int, width: tuple[int, int], 
     def pick(x: Any) -> Any:
         return xp.take(x, borders, axis=axis)
 
-    out = xp.array(inside) if hasattr(xp, "array") else xp.asarray(inside, copy=True)
+    out = inside.copy() if hasattr(inside, "copy") else xp.asarray(inside, copy=True)
     values = standard(xp, "concat", "concatenate")(edges, axis=axis)
     return scatter_add(xp, out, (*lead, borders), values, pick)
 

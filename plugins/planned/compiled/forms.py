@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ....core.extend import SCALARS, Symbol
+from ....core.extend import SCALARS, Symbol, registry
 from ..steps import Step, size_of
 from .compiler import LIBRARY
 from .functions import FUNCTIONS, Add, constant
 
-__all__ = ["TRANSCENDENTAL", "TYPES", "Form", "conversion", "form_of"]
+__all__ = ["FORMS", "TRANSCENDENTAL", "TYPES", "Form", "conversion", "form_of"]
 
 #: Instructions, the last of which gives the result, or a function that adds them; and the dtypes
 #: to which operands are converted.
@@ -105,6 +105,20 @@ _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
 
 
+def _choice(step: Step) -> Form:
+    out = step.out.dtype
+    return ("select i1 {0}, {t} {1}, {t} {2}",), [np.dtype(bool), out, out]
+
+
+def _cast(step: Step) -> Form:
+    return (), [step.out.dtype]
+
+
+#: The forms of steps that are no ufuncs, by op name, which a plugin provides: each is a function of
+#: the step, and returns its :data:`Form` or None.
+FORMS: dict[str, Callable[[Step], Form | None]] = {"where": _choice, "cast": _cast}
+
+
 def form_of(step: Step, exact: Container[str]) -> Form | None:
     """Return the form of an elementwise step; None if it has none.
 
@@ -117,10 +131,10 @@ def form_of(step: Step, exact: Container[str]) -> Form | None:
     """
     out = step.out.dtype
     form: Any
-    if step.op == "where":
-        form, of = ("select i1 {0}, {t} {1}, {t} {2}",), [np.dtype(bool), out, out]
-    elif step.op == "cast":
-        form, of = (), [out]
+    lowering = registry().lowering(step.op, "llvm")
+    special = None if lowering is None else lowering(step)
+    if special is not None:
+        form, of = special
     elif isinstance(step.run, np.ufunc):
         given = [x.dtype if type(x) is Symbol else type(x) for x in step.inputs]
         *of, result = step.run.resolve_dtypes((*given, None))

@@ -48,10 +48,10 @@ class DaskCommunicator(Communicator):
         return np.stack([np.frombuffer(x, array.dtype).reshape(array.shape) for x in parts])
 
     def all_reduce(self, array, reduction="sum"):
-        return getattr(self.all_gather(array), reduction)(axis=0).astype(array.dtype)
+        return np.asarray(getattr(self.all_gather(array), reduction)(axis=0), array.dtype)
 
     def broadcast(self, array, root=0):
-        return self.all_gather(array)[root]
+        return np.array(self.all_gather(array)[root])
 
     def barrier(self):
         self.exchange(b"")

@@ -1,0 +1,36 @@
+"""How programs for CuPy express ops: a plugin that names them, and imports the rest to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....core.extend import hookimpl, late
+
+__all__ = ["FORMULAS", "RULES", "gradtape_lowerings"]
+
+#: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
+RULES = (
+    "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
+    "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
+    "mean unbroadcast_like"
+).split()
+FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
+
+
+@hookimpl(trylast=True)
+def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
+    return {
+        **{(op, "cupy"): _late("lowering", "RULES", op) for op in RULES},
+        **{(op, "cuda"): _late("formulas", "FORMULAS", op) for op in FORMULAS},
+    }
+
+
+def _late(module: str, table: str, op: str) -> Callable[..., Any]:
+    """Return a function whose module is imported when it first runs."""
+
+    def lowering(*given: Any) -> Any:
+        return getattr(late(f"plugins.cupy.compiled.{module}"), table)[op](*given)
+
+    return lowering

@@ -1,0 +1,31 @@
+"""How plans for NumPy express ops: a plugin that is imported with the first plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...core.extend import hookimpl, late
+from .rules import RULES
+
+__all__ = ["gradtape_lowerings"]
+
+
+@hookimpl(trylast=True)
+def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Provide the steps of ops; an op with a ufunc or a formula as its kernel needs none."""
+    return {
+        **{(op, "planned"): rule for op, rule in RULES.items()},
+        **{(op, "llvm"): _form(op) for op in FORMS},
+    }
+
+
+#: The ops with a form for LLVM in ``compiled.forms``, which is imported with the first loop.
+FORMS = ("where", "cast")
+
+
+def _form(op: str) -> Callable[..., Any]:
+    def form(step: Any) -> Any:
+        return late("plugins.planned.compiled.forms").FORMS[op](step)
+
+    return form
