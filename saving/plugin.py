@@ -127,7 +127,7 @@ class _SafeTensors:
         fits = int.from_bytes(start[:8], "little") <= file.size
         return start[8:9] == b"{" and (fits or not _is_pickle(start))
 
-    def read(self, origin: Any, max_bytes: int) -> Any:
+    def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""
         return late("saving.weights.tensors").open_tensors(Source(origin), max_bytes)
 
@@ -141,7 +141,7 @@ class _Hdf5Weights:
         """Return whether a file begins with HDF5's signature."""
         return _begins(file).startswith(SIGNATURE) and file.size > len(SIGNATURE)
 
-    def read(self, origin: Any, max_bytes: int) -> Any:
+    def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""
         file = Source(origin)
         # gradtape writes this version of the superblock, and other programs hardly ever
@@ -163,7 +163,7 @@ class _KerasArchive:
         """Return whether a file is a zip archive of Keras."""
         return _is_archive_of(file, "keras")
 
-    def read(self, origin: Any, max_bytes: int) -> Any:
+    def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the weights in an archive."""
         file = Source(origin)
         arrays = late("saving.weights.keras").open_keras(file, max_bytes)
@@ -181,7 +181,7 @@ class _Torch:
         """Return whether a file is a pickle, or an archive with one."""
         return _is_pickle(_begins(file)) or _is_archive_of(file, "torch")
 
-    def read(self, origin: Any) -> Any:
+    def open(self, origin: Any, max_bytes: int) -> Any:
         """Refuse a file."""
         raise UnsafeFile(
             f"{Source(origin).path} is a pickle, which may hold code and is never read; where "
@@ -199,7 +199,7 @@ class _NumpyFiles:
         """Return whether a file is an array of NumPy, or an archive of some."""
         return _begins(file).startswith(b"\x93NUMPY") or _is_archive_of(file, "numpy")
 
-    def read(self, origin: Any) -> Any:
+    def open(self, origin: Any, max_bytes: int) -> Any:
         """Refuse a file."""
         raise LoadError(
             f"{Source(origin).path} is a file of NumPy; pass the arrays: "

@@ -159,7 +159,8 @@ def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
     with texts by name, to a temporary path of that ending; the user's file is then replaced
     atomically. If the format does that itself, it has a true attribute ``replaces``, and receives
     the user's path. ``read(path)``, or ``read(path, max_bytes)``, returns such arrays, or arrays
-    and texts.
+    and texts; ``open(path, max_bytes)`` instead returns ``gradtape.saving.weights.arrays.Arrays``,
+    whose arrays are read when they are needed.
 
     ``recognises(file)`` is optional: whether a file, by ``file.size`` and ``file.read(offset,
     size)``, is of this format, whatever its name. ``layouts`` are names of frameworks, as in

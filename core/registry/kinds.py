@@ -431,9 +431,11 @@ KINDS: tuple[Kind, ...] = (
     ),
     _Endings(
         "format",
-        "a function, an object with 'write' or 'read', or a text",
+        "a function, an object with 'write', 'read' or 'open', or a text",
         lambda x: (
-            callable(x) or (x and type(x) is str) or hasattr(x, "write") or hasattr(x, "read")
+            callable(x)
+            or (x and type(x) is str)
+            or any(hasattr(x, name) for name in ("write", "read", "open"))
         ),
         waits=True,
     ),

@@ -75,11 +75,15 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
         return open_own(path, max_bytes)
     file = Source(path)
     try:
-        ending, named = format_of(path, lambda item: hasattr(item, "read"))
+        ending, named = format_of(path, _reads)
         if named is not None and not hasattr(named, "recognises"):
             return _read(ending, named, path, file.path, max_bytes)
         known = registry()
-        reads = {id(x): (end, x) for end, x in known.formats.items() if hasattr(x, "recognises")}
+        reads = {
+            id(x): (end, x)
+            for end, x in known.formats.items()
+            if hasattr(x, "recognises") and _reads(x)
+        }
         found = [(end, x) for end, x in reads.values() if x.recognises(file)]
         if found:
             ranks = {end: known.candidates("format", end)[0].rank for end, _ in found}
@@ -91,20 +95,25 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
     finally:
         file.close()
     formats = known.formats.items()
-    read = ", ".join(end for end, x in formats if hasattr(x, "read") and not hasattr(x, "instead"))
+    read = ", ".join(end for end, x in formats if _reads(x) and not hasattr(x, "instead"))
     raise NotAGradtapeFile(
         f"{file.path}: not a weights file of a known kind{guess}. Known are files of gradtape, and "
         f"those of formats with the ends {read}"
     )
 
 
+def _reads(item: Any) -> bool:
+    return hasattr(item, "read") or hasattr(item, "open")
+
+
 def _read(ending: str, item: Any, origin: Any, path: str, max_bytes: int) -> Arrays:
     """Return what a format reads."""
     try:
+        if hasattr(item, "open"):
+            opened: Arrays = item.open(origin, max_bytes)
+            return opened
         parameters = inspect.signature(item.read).parameters
         found = item.read(origin, **({"max_bytes": max_bytes} if "max_bytes" in parameters else {}))
-        if isinstance(found, Arrays):
-            return found
         arrays, metadata = found if isinstance(found, tuple) else (found, {})
         held = of_arrays(arrays)
     except (LoadError, BackendUnavailable):

@@ -23,6 +23,7 @@ from gradtape.saving import (
     Stored,
     UnsafeFile,
 )
+from gradtape.saving.container import replace
 from gradtape.training import Checkpoint, fit
 
 Register = Callable[[Any], None]
@@ -252,3 +253,103 @@ def test_a_clash_hurts_only_its_ending(
     with pytest.raises(gt.errors.PluginError, match=r"both provide the storage '\.two'"):
         register({".two": Zip()})
     gt.save(model, tmp_path / "m.acme")
+
+
+# -- files that are folders ------------------------------------------------------------------------
+
+
+class OpenedFolder(Stored):
+    def __init__(self, path: str) -> None:
+        self.folder = Path(path)
+        self.attributes = json.loads((self.folder / "attributes").read_text())
+
+    def declared(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        for file in self.folder.rglob("*.npy"):
+            array = np.load(file, mmap_mode="r")
+            yield f"/{file.relative_to(self.folder).as_posix()[:-4]}", array.dtype.name, array.shape
+
+    def read(self, path: str) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = np.load(self.folder / f"{path[1:]}.npy")
+        return found
+
+
+class Folder(Storage):
+    """A folder of NumPy's files."""
+
+    name = "Folder"
+    is_folder = True
+
+    def write(
+        self,
+        path: str,
+        attributes: Mapping[str, str],
+        arrays: Mapping[str, Any],
+        compression: str | None = None,
+    ) -> None:
+        (Path(path) / "attributes").write_text(json.dumps(attributes))
+        for name, array in arrays.items():
+            file = Path(path) / f"{name[1:]}.npy"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            np.save(file, array)
+
+    def read(self, path: str) -> Stored:
+        return OpenedFolder(path)
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_a_folder_is_replaced_completely(
+    exchanged: bool,
+    register: Register,
+    model: gt.Module,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not exchanged:  # as on systems that cannot
+        monkeypatch.setattr(replace, "_exchanged", lambda new, target: False)
+    register({".acme": Folder()})
+    path = tmp_path / "m.acme"
+    gt.save(gt.layers.Dense(1), path, functions=False)
+    path.chmod(0o700)
+    left = f"{replace._prefix(str(path))}{'0' * 16}.tmp"  # of a save that was killed
+    Path(left).mkdir()
+    gt.save(model, path)
+    assert gt.load(path)(X).tolist() == model(X).tolist()
+    assert gt.saving.verify(path).ok
+    assert path.stat().st_mode & 0o777 == 0o700
+    assert os.listdir(tmp_path) == ["m.acme"]
+    (tmp_path / "link.acme").symlink_to(path)
+    gt.save(gt.layers.Dense(1), tmp_path / "link.acme", functions=False)
+    assert (tmp_path / "link.acme").is_symlink()
+    assert type(gt.load(path)) is gt.layers.Dense
+
+
+def test_a_folder_or_a_file_in_the_way_is_named(
+    register: Register, model: gt.Module, tmp_path: Path
+) -> None:
+    register({".acme": Folder()})
+    (tmp_path / "file.acme").write_text("mine")
+    with pytest.raises(
+        SaveError, match=r"file\.acme cannot be written: it is a file, not a folder"
+    ):
+        gt.save(model, tmp_path / "file.acme")
+    (tmp_path / "other.acme").mkdir()
+    (tmp_path / "other.acme" / "attributes").write_text("{}")
+    with pytest.raises(SaveError, match=r"holds something else than a file of gradtape"):
+        gt.save(model, tmp_path / "other.acme")
+    assert (tmp_path / "other.acme" / "attributes").read_text() == "{}"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_links_and_pipes_in_a_folder_are_refused(
+    register: Register, model: gt.Module, tmp_path: Path
+) -> None:
+    register({".acme": Folder()})
+    for place in ("pipe", "link"):
+        path = tmp_path / f"{place}.acme"
+        gt.save(model, path)
+        if place == "pipe":
+            os.mkfifo(path / "pipe.npy")
+        else:
+            (path / "link.npy").symlink_to("/etc/hostname")
+        with pytest.raises(UnsafeFile, match=rf"{place}\.npy is neither a file nor a folder"):
+            gt.load(path)
