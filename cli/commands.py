@@ -16,7 +16,7 @@ from .doctor import doctor_json, doctor_text
 from .doctor_of_ranks import told as of_ranks
 from .files import add_commands
 from .new_plugin import new_plugin
-from .plugins import op_table, plugin_json, plugin_table
+from .plugins import check, op_table, plugin_json, plugin_table
 from .profiling import add_profile
 from .tutorial import add_tutorial
 
@@ -81,6 +81,11 @@ def parser() -> argparse.ArgumentParser:
         "--ops",
         action="store_true",
         help="list every op instead, with the plugins that provide its kernel and gradient",
+    )
+    plugins.add_argument(
+        "--check",
+        metavar="NAME",
+        help="check everything that a plugin provides, and exit with 1 if anything is wrong",
     )
     plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins)
@@ -176,6 +181,8 @@ def _seed(text: str) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
+    if options.check is not None:
+        return check(options.check, options.json)
     if options.json:
         print(plugin_json(ops=options.ops))
     else:

@@ -105,7 +105,7 @@ from .functions.halves import halved
 from .functions.program import Program, batched_graph
 from .functions.tracing import numpy_random_state
 from .graphs.constants import local_constants
-from .graphs.executors import compiled, telling
+from .graphs.executors import compiled, executor, telling
 from .graphs.folding import folded
 from .graphs.graph import Graph
 from .graphs.lifting import lifted
@@ -197,7 +197,7 @@ from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .registry.hookspecs import hookimpl
-from .registry.host import registry
+from .registry.host import register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
 from .registry.registry import Registry
 from .tape.tape import GradientTape
@@ -357,6 +357,7 @@ __all__ = [
     "evaluated",
     "exact_quotient",
     "exclusive",
+    "executor",
     "flatten",
     "floats",
     "folded",
@@ -436,6 +437,7 @@ __all__ = [
     "reducing",
     "refuse_bfloat16",
     "register_array_type",
+    "register_plugin",
     "registry",
     "replay",
     "row_of",
@@ -465,6 +467,7 @@ __all__ = [
     "trace_branch",
     "trace_rule",
     "tracing_into",
+    "unregister_plugin",
     "unsure",
     "untracked",
     "untrained_arrays",

@@ -2,18 +2,29 @@
 
 from ..public import publish
 from .backends import BackendReport, check_backend
+from .conformance.engines import check_engine
+from .conformance.executors import check_executor
+from .conformance.formats import check_format
+from .conformance.plugin import PluginReport, check_plugin
 from .gradients import check_gradients
 from .ops import PASSED, check_op
+from .report import Report
 from .samples import CHECKS, Sample
 
 __all__ = [
     "CHECKS",
     "PASSED",
     "BackendReport",
+    "PluginReport",
+    "Report",
     "Sample",
     "check_backend",
+    "check_engine",
+    "check_executor",
+    "check_format",
     "check_gradients",
     "check_op",
+    "check_plugin",
 ]
 
 publish(__name__)

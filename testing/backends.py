@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
-import time
+import functools
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import gradtape
+
+from ..core.errors import UnknownOp
 from ..core.extend import (
     GradientTape,
     Tensor,
@@ -24,30 +28,26 @@ from ..core.extend import (
     registry,
 )
 from ..core.extend import backend as selected
+from .report import PASSED, REFUSED, WRONG, Findings, Report, quiet
 from .samples import Sample
 
 __all__ = ["BackendReport", "check_backend"]
 
-PASSED, REFUSED, WRONG, UNTRACED = "passed", "refused", "wrong", "untraced"
+UNTRACED = "untraced"
 #: The tolerances of results, relative and absolute, by their precision.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}
-
-
-#: Functions that create tensors or draw numbers on the selected backend. The others run without a
-#: selection: their results must be where their inputs are.
-MAKERS = frozenset({"dropout", "from_dlpack"})
-#: The maximum number of rows of a report's table.
-ROWS = 60
+#: What the names of functions begin with, among those of ops.
+_FUNCTION = "gt."
 
 
 @dataclass(frozen=True)
-class BackendReport:
+class BackendReport(Report):
     """The findings of :func:`check_backend`; its text is a table of everything that did not pass.
 
     Attributes
     ----------
-    backend
-        The backend's name.
+    kind, name
+        ``"backend"``, and the backend's name.
     passed
         Ops, by name, and functions, by their names under ``gt``, all of whose samples gave the same
         results as on NumPy.
@@ -67,36 +67,22 @@ class BackendReport:
     ({}, {})
     """
 
-    backend: str
-    passed: list[str]
-    refused: dict[str, str]
-    wrong: dict[str, str]
-    seconds: float
+    noun: str = "ops and functions"
 
-    def __str__(self) -> str:
-        count = len(self.passed) + len(self.refused) + len(self.wrong)
-        lines = [
-            f"backend {self.backend!r}: {count} ops and functions in {self.seconds:.0f} s: "
-            f"{len(self.passed)} passed, {len(self.refused)} refused, {len(self.wrong)} wrong"
-        ]
-        rows = [(WRONG, *row) for row in self.wrong.items()]
-        rows += [(REFUSED, *row) for row in self.refused.items()]
-        width = max((len(name) for _, name, _ in rows), default=0)
-        for status, name, why in rows[:ROWS]:
-            why = textwrap.shorten(why, 200, placeholder=" ...")
-            lines.append(f"{status:<7}  {name:<{width}}  {why}")
-        if rows[ROWS:]:
-            lines.append(f"and {len(rows[ROWS:])} more: see its attributes")
-        return "\n".join(lines)
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+        return self.name
 
 
 def check_backend(
     name: str, *, only: Iterable[str] | None = None, traced: bool = False, show: bool = True
 ) -> BackendReport:
-    """Run the samples of all ops and public functions on a backend.
+    """Run the samples of all ops and public functions on a backend, those of plugins included.
 
-    Values and dtypes of results and of first-order gradients must be the same as on NumPy, up to
-    rounding, and must be on the backend.
+    A plugin provides samples of its ops by the hook ``gradtape_samples``. Values and dtypes of
+    results and of first-order gradients must be the same as on NumPy, up to rounding, and must be
+    on the backend.
 
     Parameters
     ----------
@@ -131,50 +117,80 @@ def check_backend(
     """
     backend = registry().backend(name.partition(":")[0])
     _ = backend.xp  # raise now, with the reason
-    found: dict[str, dict[str, str]] = {PASSED: {}, REFUSED: {}, WRONG: {}}
-    start = time.perf_counter()
+    findings = Findings("backend", name)
     for called, op, samples in _chosen(only):
-        told = [_check(op, sample, name, traced) for sample in samples]
+        with quiet():
+            told = [_check(op, sample, name, traced) for sample in samples]
         told = [(status, why) for status, why in told if status != UNTRACED]
         if not told:
             continue
         status = next(s for s in (WRONG, REFUSED, PASSED) if any(s == found for found, _ in told))
         reasons = [reason for found, reason in told if found == status]
         count = f"{len(reasons)} of {len(told)} samples: " if len(told) > 1 else ""
-        found[status][called] = f"{count}{reasons[0]}"
-    seconds = time.perf_counter() - start
-    report = BackendReport(name, list(found[PASSED]), found[REFUSED], found[WRONG], seconds)
-    if show:
-        print(report)
+        findings.note(called, status, f"{count}{reasons[0]}")
+    report: BackendReport = findings.report(show, BackendReport)
     return report
 
 
-def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], list[Sample]]]:
+def _chosen(only: Iterable[str] | None) -> Iterator[tuple[str, Callable[..., Any], Any]]:
     """Give the ops and functions to check, with their names and samples."""
-    from . import tables  # it takes time to make the samples
-
-    ops = registry().ops
-    there: dict[str, tuple[Callable[..., Any], list[Sample]]] = {
-        name: (ops[name], samples) for name, samples in tables.SAMPLES.items() if name in ops
-    }
-    for name, samples in tables.FUNCTIONS.items():
-        there[f"gt.{name}"] = tables.as_called(name), samples
+    there = registry().samples
     for name in there if only is None else only:
         if name not in there:
             raise LookupError(
                 f"check_backend: there are no samples of {name!r}; names are those of ops, such as "
-                "'sin', and of functions, such as 'gt.nn.hinge'"
+                "'sin', and of functions, such as 'gt.nn.hinge'. A plugin provides samples by the "
+                "hook gradtape_samples"
             )
-        yield (name, *there[name])
+        path = name.removeprefix(_FUNCTION)
+        yield name, as_called(path) if path != name else _op(name), there[name]
+
+
+def _op(name: str) -> Callable[..., Any]:
+    """Return an op; for one that no plugin provides, a function that says so."""
+    try:
+        return registry().op(name)
+    except UnknownOp as error:
+        return _raising(error)
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def run(*inputs: Any, **params: Any) -> Any:
+        raise error
+
+    return run
+
+
+def as_called(name: str) -> Callable[..., Any]:
+    """Return a public function that takes the tensors of its samples by position."""
+    function: Any = functools.reduce(getattr, name.split("."), gradtape)
+    parameters = inspect.signature(function).parameters.values()
+    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
+    if not keywords:
+        return function
+
+    def call(*tensors: Any, **params: Any) -> Any:
+        return function(**dict(zip(keywords, tensors, strict=True)), **params)
+
+    call.__name__ = function.__name__
+    return call
 
 
 def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -> tuple[str, str]:
     """Return the outcome of a sample, and the reason."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        want = slopes(op, sample, "numpy")
+        gradients = True
         try:
-            got = slopes(op, sample, backend, traced)
+            want = slopes(op, sample, "numpy")
+        except Exception:
+            gradients = False  # some derivatives are known to be unavailable
+            try:
+                want = slopes(op, sample, "numpy", gradients=False)
+            except Exception as error:
+                return REFUSED, f"{sample!r}: on numpy: {type(error).__name__}: {error}"
+        try:
+            got = slopes(op, sample, backend, traced, gradients)
         except Exception as error:
             if traced and not _traceable(op, sample):
                 return UNTRACED, ""
@@ -193,29 +209,31 @@ def _traceable(op: Callable[..., Any], sample: Sample) -> bool:
 
 
 def slopes(
-    op: Callable[..., Any], sample: Sample, backend: str, traced: bool = False
+    op: Callable[..., Any],
+    sample: Sample,
+    backend: str,
+    traced: bool = False,
+    gradients: bool = True,
 ) -> list[NDArray[Any]]:
     """Return the results and gradients of an op on a backend, as NumPy arrays.
 
     Raises the op's own errors, and ``TypeError`` if results are on another backend.
     """
     arrays = any(isinstance(x, np.ndarray) for x in sample.inputs)
-    if not arrays or getattr(op, "__name__", "") in MAKERS:
-        with selected(backend):
-            return _slopes(op, sample, backend, traced)
-    return _slopes(op, sample, backend, traced)
+    # others run without a selection: their results must be where their inputs are
+    with selected(backend) if sample.selects or not arrays else nullcontext():
+        return _slopes(op, sample, backend, traced, gradients)
 
 
 def _slopes(
-    op: Callable[..., Any], sample: Sample, backend: str, traced: bool
+    op: Callable[..., Any], sample: Sample, backend: str, traced: bool, gradients: bool
 ) -> list[NDArray[Any]]:
     fed = sample.feed(*(constant(x) if isinstance(x, np.ndarray) else x for x in sample.inputs))
     given = fed if isinstance(fed, tuple) else (fed,)
     distinct = {id(x): x for x in flatten(given) if isinstance(x, Tensor)}
     tensors = [x.to(backend) for x in distinct.values()]
     places = dict(zip(distinct, range(len(tensors)), strict=True))
-    refuses = getattr(op, "__name__", "") == "random_gamma_slope"  # the gradient of a gradient
-    differentiable = getattr(op, "differentiable", True) and not refuses
+    differentiable = gradients and getattr(op, "differentiable", True)
 
     def run(tensors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         # a tensor that occurs twice stays one tensor
@@ -234,11 +252,11 @@ def _slopes(
             followed, sources, output_gradients=followed, unconnected_gradients="zero"
         )
 
-    results, gradients = (function(run) if traced else run)(tensors)
-    _check_places((*results, *gradients), backend)
+    results, slopes = (function(run) if traced else run)(tensors)
+    _check_places((*results, *slopes), backend)
     shown = sample.view(*(y.to("numpy") for y in results))
     shown = list(shown) if isinstance(shown, (list, tuple)) else [shown]
-    return [y.to("numpy").numpy() for y in (*shown, *gradients)]
+    return [y.to("numpy").numpy() for y in (*shown, *slopes)]
 
 
 def _check_places(tensors: Iterable[Any], backend: str) -> None:

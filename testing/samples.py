@@ -22,11 +22,13 @@ CHECKS = (
     "unknown sizes",
     "unknown rank",
     "batched",
+    "traced batch",
     "saved",
     "float32",
     "float16",
     "strided",
     "empty",
+    "backend",
 )
 
 
@@ -48,12 +50,13 @@ class Sample:
     Sample(float64[2, 3], axis=0)
     """
 
-    __slots__ = ("exempt", "feed", "inputs", "params", "view")
+    __slots__ = ("exempt", "feed", "inputs", "params", "selects", "view")
 
     def __init__(self, *inputs: Any, **params: Any) -> None:
         self.inputs = tuple(x if type(x) in SCALARS else np.asarray(x) for x in inputs)
         self.params = params
         self.exempt: dict[str, str] = {}
+        self.selects = False
         self.feed: Callable[..., Any] = lambda *inputs: inputs
         self.view: Callable[..., Any] = lambda *results: results
 
@@ -87,6 +90,23 @@ class Sample:
                     f"Sample: there is no check {check!r}; the checks are {', '.join(CHECKS)}"
                 )
         self.exempt.update(dict.fromkeys(checks, reason))
+        return self
+
+    def with_backend_selected(self) -> Sample:
+        """Make :func:`check_backend` select the backend for the call; return the sample.
+
+        For functions that create tensors, or draw numbers, on the selected backend.
+
+        Returns
+        -------
+        Sample
+            The sample itself.
+
+        Examples
+        --------
+        >>> sample = gt.testing.Sample(np.ones(2), rate=0.5).with_backend_selected()
+        """
+        self.selects = True
         return self
 
     def fed_through(self, feed: Callable[..., Any]) -> Sample:

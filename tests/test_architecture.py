@@ -29,7 +29,6 @@ IMPORTS_IN_FUNCTIONS = {
         cli.doctor: numpy
         data.making: h5py
         datasets.digits: h5py
-        testing.backends: testing.tables
     """,
     "it is optional": """
         cli.demo: matplotlib.figure

@@ -16,9 +16,9 @@ from typing import Any
 
 from ..base.context import active_graph, active_tapes, recording_to
 from ..base.dtypes import SCALARS
-from ..base.sizes import known_size
+from ..base.sizes import known_size, sizes_differ
 from ..base.table import F
-from ..errors import TraceError
+from ..errors import PluginError, TraceError
 from ..ops.backend import scope_of
 from ..ops.dispatch import check_alive, register_array_type
 from ..ops.rule import Composed
@@ -57,7 +57,33 @@ def elementwise(op: Op, arrays: list[Any], batched: list[bool], params: dict[str
     for i, rank in enumerate(ranks):
         if batched[i] and rank is not None and rank < most:
             arrays[i] = F.expand_dims(arrays[i], axis=tuple(range(1, 1 + most - rank)))
-    return op.raw(*arrays, **params)
+    results = op.raw(*arrays, **params)
+    if isinstance(results, (list, tuple)):
+        check_elementwise(op, arrays, results)
+    return results
+
+
+def check_elementwise(op: Op, arrays: Sequence[Any], results: Sequence[Any]) -> None:
+    """Raise if one of several outputs of an elementwise op has not the shape of all inputs.
+
+    An output that depends on some inputs only would have no axis of the examples, or another one.
+    """
+    shapes = [x.shape for x in arrays if type(x) not in SCALARS]
+    if any(shape is None for shape in shapes):
+        return
+    rank = max(map(len, shapes))
+    for i, result in enumerate(results):
+        for shape in shapes:
+            whole = (1,) * (rank - len(shape)) + tuple(shape)
+            if result.shape is not None and (
+                len(result.shape) != rank
+                or any(sizes_differ(n, m) for n, m in zip(whole, result.shape) if n != 1)
+            ):
+                raise PluginError(
+                    f"op {op.name!r}: output {i} has shape {result.shape} for inputs of shapes "
+                    f"{shapes}; batch='elementwise' is for outputs that have the shape to which "
+                    "all inputs broadcast, so write a batching rule"
+                )
 
 
 def by_loop(op: Op, arrays: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
@@ -211,6 +237,8 @@ def _applied(op: Op) -> Callable[..., Any]:
             array = seen_rows(check_alive(x))
         result = op.raw(array, **params)
         if type(result) is list or type(result) is tuple:
+            if plain:
+                check_elementwise(op, (array,), result)
             return [Batched(part, level) for part in result]
         return Batched(result, level)
 
@@ -281,6 +309,8 @@ def _is_traced(array: Any) -> bool:
 
 
 def _wrapped(result: Any, level: int) -> Any:
+    if type(result) is Tensor:  # of a rule that calls public functions
+        result = result.array
     return result.array if type(result) is Shared else Batched(result, level)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.dtypes import is_differentiable, kind_of, numpy_dtype
+from ..base.dtypes import SCALARS, is_differentiable, kind_of, numpy_dtype
+from ..base.handle import Handle
 from ..base.sizes import same_shape, shapes_differ
-from ..base.table import F
-from ..errors import GradientError
+from ..base.table import F, late
+from ..errors import BackendMismatch, GradientError
 from .backend import shape_witness
 from .primitive import Primitive
 from .rule import Rule
@@ -43,7 +44,59 @@ def _check_rule(op: Primitive, name: str, rule: Rule) -> None:
     rule.checked = True
 
 
+class _OnTensors:
+    """Runs a gradient rule on arrays, or on tensors if the rule calls public functions.
+
+    Public functions take and return tensors: on arrays they copy, and select the current backend.
+    A rule shows that it calls them by returning a tensor for arrays, or by mixing backends. From
+    then on it receives tensors, so that rules which need none stay as fast as the arrays are.
+    """
+
+    __slots__ = ("fn", "needed")
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.needed = False
+
+    def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
+        on_arrays = not _hold_tensors(g)
+        if not (self.needed and on_arrays):
+            try:
+                found = self.fn(g, *args, **keywords)
+            except BackendMismatch:
+                if not on_arrays:
+                    raise
+            else:
+                if not (on_arrays and _hold_tensors(found)):
+                    return found
+            self.needed = True
+        found = self.fn(_as_tensors(g), *map(_as_tensors, args), **keywords)
+        return _as_arrays(found)
+
+
+def _hold_tensors(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_hold_tensors, value))
+    return isinstance(value, Handle)
+
+
+def _as_tensors(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_as_tensors, value))
+    if value is None or type(value) in SCALARS or isinstance(value, Handle):
+        return value
+    return late("core.tensors.tensor").Tensor(value)
+
+
+def _as_arrays(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_as_arrays, value))
+    return value.array if isinstance(value, Handle) else value
+
+
 def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    fn = _OnTensors(fn)
+
     def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
         if op.broadcasts:  # summed to the input's shape and cast to its dtype later
@@ -56,10 +109,12 @@ def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., 
 
 
 def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
+    run = _OnTensors(vjp)
+
     def checked(
         gs: Any, inputs: Sequence[Any], outputs: Any, needed: Sequence[bool], **params: Any
     ) -> Any:
-        gradients = vjp(gs, inputs, outputs, needed, **params)
+        gradients = run(gs, inputs, outputs, needed, **params)
         if not isinstance(gradients, (list, tuple)):
             raise GradientError(
                 f"op {op.name!r}: its gradient rule returned {gradients!r}, not a list with a "
@@ -81,8 +136,10 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[..., Any]:
+    run = _OnTensors(lambda gs, inputs, *, params: together(gs, inputs, params))
+
     def checked(gs: Any, inputs: Sequence[Any], params: Any) -> Any:
-        return _checked_gradient(op, op.inputs[0], together(gs, inputs, params), inputs[0][0])
+        return _checked_gradient(op, op.inputs[0], run(gs, inputs, params=params), inputs[0][0])
 
     checked.checks = together  # type: ignore[attr-defined]
     return checked

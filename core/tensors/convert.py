@@ -153,6 +153,9 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     if is_open(value):
         return Tensor(as_symbol(value, (), None if dtype is None else as_dtype(dtype)))
+    if is_transformed(value):  # in a rule that calls public functions
+        tensor = Tensor(check_alive(value))
+        return tensor if dtype is None else tensor.astype(as_dtype(dtype))
     kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:

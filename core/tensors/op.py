@@ -37,6 +37,7 @@ class Op(Primitive):
         ``("*arrays",)`` means any number of arrays.
     gradients
         One gradient rule per input name (``NONDIFF`` for an input without one); see :class:`Rule`.
+        They are for ops with one output.
     vjp
         Instead of ``gradients``, one rule for all inputs, for ops with many inputs or outputs:
         ``vjp(gs, inputs, outputs, needed, **params)`` returns a gradient (or None) per input.
@@ -129,6 +130,8 @@ class Op(Primitive):
         if tapes and self.floating and len(inputs) > 1:
             inputs = as_read(self, inputs)  # type: ignore[assignment]
         if type(result) is tuple or type(result) is list:
+            if self._rules is not None:
+                self._check_one_output(result)
             outputs = [Tensor(array) for array in result]
             for tape in tapes:
                 tape.record_joint(self, inputs, outputs, params)
@@ -152,6 +155,14 @@ class Op(Primitive):
                 handles.append(operand(x, self, position, inputs))
         return tuple(handles), [x.array if type(x) is Tensor else x for x in handles]
 
+    def _check_one_output(self, results: Sequence[Any]) -> None:
+        """Raise if the op has a gradient rule for each input, which is for one output only."""
+        if any(self._rules or ()):
+            raise PluginError(
+                f"op {self.name!r} has {len(results)} outputs, but gradients= gives the gradient "
+                "of one; pass vjp= instead, whose first argument has a gradient for each output"
+            )
+
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Return a rule with named parameters as a function of all inputs and outputs."""
         names = list(inspect.signature(fn).parameters)[1:]
@@ -166,6 +177,11 @@ class Op(Primitive):
         def vjp(
             gs: list[Any], inputs: Sequence[Any], outputs: Sequence[Any], needed: Any, **params: Any
         ) -> list[Any]:
+            if len(outputs) > 1:
+                raise GradientError(
+                    f"op {self.name!r} has {len(outputs)} outputs, but its gradient rule "
+                    f"{fn.__name__!r} is for one; give the op a vjp= instead"
+                )
             given = {**dict(zip(self.inputs, inputs, strict=False)), "out": outputs[0]}
             # user code calls public ops, so it receives tensors even if the pass runs on arrays
             tensors = type(gs[0]) is Tensor

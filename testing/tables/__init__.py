@@ -6,13 +6,6 @@ when this package is imported, so it is imported only where they are needed.
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any
-
-import gradtape as gt
-
 from ..samples import Sample
 from . import (
     control,
@@ -28,7 +21,7 @@ from . import (
     transforms,
 )
 
-__all__ = ["FUNCTIONS", "SAMPLES", "as_called"]
+__all__ = ["FUNCTIONS", "SAMPLES"]
 
 #: The samples of ops, by name.
 SAMPLES: dict[str, list[Sample]] = {}
@@ -49,18 +42,3 @@ for table in (
 
 #: The samples of public functions without an op of the same name, by their names in gradtape.
 FUNCTIONS: dict[str, list[Sample]] = functions.SAMPLES
-
-
-def as_called(name: str) -> Callable[..., Any]:
-    """Return a public function that takes the tensors of its samples by position."""
-    function: Any = functools.reduce(getattr, name.split("."), gt)
-    parameters = inspect.signature(function).parameters.values()
-    keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
-    if not keywords:
-        return function
-
-    def call(*tensors: Any, **params: Any) -> Any:
-        return function(**dict(zip(keywords, tensors, strict=True)), **params)
-
-    call.__name__ = function.__name__
-    return call

@@ -246,7 +246,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "empty_like": [jumping(X)],
     "eye": [Sample(3), Sample(2, 3, 1)],
     "from_dlpack": [
-        eager(X).fed_through(lambda x: (x.numpy(),)).without(*GRADIENTS, reason=VALUES)
+        eager(X)
+        .fed_through(lambda x: (x.numpy(),))
+        .without(*GRADIENTS, reason=VALUES)
+        .with_backend_selected()
     ],
     "full": [
         Sample(X[0, 0]).fed_through(lambda x: ((2, 3), x)),
@@ -348,7 +351,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "nn.dropout": [
         Sample(X)
         .fed_through(lambda x: (x, 0.4, gt.random.Generator(3)))
-        .without("saved", "float32", "batched", reason="the generator is the sample's own"),
+        .without("saved", "float32", "batched", reason="the generator is the sample's own")
+        .with_backend_selected(),
         Sample(X, 0.4, training=False),
     ],
     "nn.embedding_lookup": [Sample(X, LABELS % 3), Sample(X, N % 3)],

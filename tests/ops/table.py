@@ -7,7 +7,8 @@ from typing import Any
 
 import gradtape as gt
 from gradtape.public import HOMES
-from gradtape.testing.tables import FUNCTIONS, SAMPLES, as_called
+from gradtape.testing.backends import as_called
+from gradtape.testing.tables import FUNCTIONS, SAMPLES
 
 __all__ = [
     "FUNCTIONS",

@@ -101,6 +101,13 @@ def test_numpy_gives_what_numpy_gives(traced: bool) -> None:
     assert report.passed == names
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_nothing_is_printed_unless_asked(traced: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    report = check_backend("numpy", only=["print", "sin"], traced=traced, show=False)
+    assert report.passed == ["print", "sin"]
+    assert capsys.readouterr().out == ""
+
+
 def test_what_cannot_be_traced_is_left_out() -> None:
     report = check_backend("numpy", only=["gt.ix_", "gt.trim_zeros"], traced=True, show=False)
     assert (report.passed, report.refused) == (["gt.ix_"], {})  # its other sample can be

@@ -45,6 +45,40 @@ def at_random(xp: Any, x: Any) -> Any:
     return x * np.random.default_rng().random()
 
 
+def scaled(name: str, **changes: Any) -> Op:
+    """x * y, which broadcast, with something changed."""
+    record: dict[str, Any] = {
+        "kernel": lambda xp, x, y: x * y,
+        "gradients": {"x": lambda g, y: g * y, "y": lambda g, x: g * x},
+        "infer": lambda x, y: (np.broadcast_shapes(x.shape, y.shape), x.dtype),
+        "broadcasts": True,
+        "batch": "elementwise",
+    }
+    return Op(f"planted::{name}", **{**record, **changes})
+
+
+def as_they_come(op: Op, arrays: list[Any], batched: list[bool], params: Any) -> Any:
+    """A batching rule that is wrong for inputs of different ranks."""
+    return op.raw(*arrays)
+
+
+def not_of_the_second(op: Op, arrays: list[Any], batched: list[bool], params: Any) -> Any:
+    """A batching rule that is wrong if the first input is the same for all examples."""
+    x, y = arrays
+    return op.raw(x if batched[0] else 2.0 * x, F.expand_dims(y, axis=1) if batched[1] else y)
+
+
+def wrong_in_traces(op: Op, arrays: list[Any], batched: list[bool], params: Any) -> Any:
+    (x,) = arrays
+    return op.raw(x * 1.001 if getattr(x, "traced", False) else x)
+
+
+def of_two_ranks(op: Op, arrays: list[Any], batched: list[bool], params: Any) -> Any:
+    """A batching rule that is wrong in another batch."""
+    (x,) = arrays
+    return op.raw(x * 1.001 if getattr(x, "batched", False) else x)
+
+
 # what is planted: (the op, the check that must find it, what it must say)
 PLANTED: list[tuple[Op, str, str]] = [
     (cube("slope", gradients={"x": lambda g, x: g * 3.003 * x * x}), "gradients", "tape says"),
@@ -100,6 +134,35 @@ PLANTED: list[tuple[Op, str, str]] = [
         "shape",
     ),
     (
+        cube("widened half", kernel=lambda xp, x: x**3 if x.dtype != "float16" else np.float32(x)),
+        "float16",
+        "the result is float32 for float16 inputs, but the shape rule says float16",
+    ),
+    (
+        cube("half shape", kernel=lambda xp, x: x**3 if x.dtype != "float16" else x[:1] ** 3),
+        "float16",
+        "shape",
+    ),
+    (scaled("ranks", batch=as_they_come), "batched", "batched .*vmap, value or gradient|broadcast"),
+    (scaled("second", batch=not_of_the_second), "batched", r"batched \(1,\)"),
+    (cube("nested", batch=of_two_ranks), "batched", "vmap of vmap"),
+    (cube("in traces", batch=wrong_in_traces), "traced batch", "traced, vmap"),
+    (
+        cube("elsewhere", kernel=lambda xp, x: np.asarray(x) ** 3),
+        "backend",
+        "the result for arrays of array-api-strict is an array of numpy",
+    ),
+    (
+        cube("scalars", kernel=lambda xp, x: x**3 if type(x) is np.ndarray else 3.0),
+        "backend",
+        "its kernel returned 3.0, not an array",
+    ),
+    (
+        cube("other values", kernel=lambda xp, x: x**3 if type(x) is np.ndarray else x * x),
+        "backend",
+        "on array-api-strict, result 0",
+    ),
+    (
         cube("clipping", gradients={"x": lambda g, x: 3.0 * F.maximum(g, -1e9) * x * x}),
         "linear",
         "order 1, input 0.*not linear",
@@ -120,11 +183,18 @@ class Plugin:
     @staticmethod
     @hookimpl
     def gradtape_ops() -> list[Op]:
-        return [*(op for op, _, _ in PLANTED), right, blunt]
+        return [*(op for op, _, _ in PLANTED), right, blunt, public, lazy]
+
+    @staticmethod
+    @hookimpl
+    def gradtape_samples() -> dict[str, list[Sample]]:
+        return {right.name: [Sample(X)]}
 
 
 right = cube("right")
 blunt = cube("blunt", gradients={"x": NONDIFF})
+public = cube("public", gradients={"x": lambda g, x: g * 3.0 * gt.square(x)})
+lazy = cube("lazy", kernel=lambda xp, x: xp.nan_to_num(x**3))  # which the standard lacks
 
 
 @pytest.fixture(autouse=True)
@@ -134,9 +204,12 @@ def plugin() -> Iterator[None]:
     gt.unregister_plugin("planted")
 
 
-def only(check: str) -> Sample:
-    """A sample for which one check is made."""
-    return Sample(X).without(*(c for c in CHECKS if c != check), reason="another is tested")
+def only(check: str, op: Op) -> Sample:
+    """A sample for which one check is made, and what it depends on."""
+    inputs = (X, X[0]) if len(op.inputs) > 1 else (X,)
+    needed = {"traced", "batched"} if check == "traced batch" else set()
+    others = set(CHECKS) - {check} - needed
+    return Sample(*inputs).without(*others, reason="another is tested")
 
 
 def test_what_is_right_passes_every_check() -> None:
@@ -149,8 +222,8 @@ def test_what_is_right_passes_every_check() -> None:
     ids=[op.name.removeprefix("planted::") for op, _, _ in PLANTED],
 )
 def test_each_check_finds_what_is_planted_for_it(op: Op, check: str, says: str) -> None:
-    with pytest.raises(AssertionError, match=rf"{op.name}, Sample\(float64\[2, 3\]\).*({says})"):
-        check_op(op, [only(check)])
+    with pytest.raises(AssertionError, match=rf"{op.name}, Sample\(float64\[2, 3\].*({says})"):
+        check_op(op, [only(check, op)])
 
 
 def test_an_op_without_rules_gives_none_and_says_so() -> None:
@@ -185,3 +258,30 @@ def test_results_that_are_not_unique_are_seen_through_something_that_is() -> Non
 def test_no_samples_are_an_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         check_op(right, [])
+
+
+def test_samples_come_from_a_plugin() -> None:
+    assert check_op(right)["second order"] == PASSED
+    with pytest.raises(ValueError, match=r"planted::blunt has no samples.*gradtape_samples"):
+        check_op(blunt)
+    with pytest.raises(ValueError, match="has no samples; pass a list"):
+        check_op(lambda x: x)
+
+
+def test_a_rule_that_calls_public_functions_passes_every_check() -> None:
+    assert check_op(public, [Sample(X)]) == dict.fromkeys(CHECKS, PASSED)
+
+
+def test_backends_may_refuse_and_be_chosen() -> None:
+    told = check_op(lazy, [Sample(X)])["backend"]
+    assert told.startswith("refused: array-api-strict: AttributeError")
+    assert "array-api-strict" not in gt.registry().backends  # only during the check
+    assert check_op(right, [Sample(X)], backends=())["backend"].startswith("no other backend")
+    with pytest.raises(LookupError, match="no plugin provides the backend 'cupi'"):
+        check_op(right, [Sample(X)], backends=["cupi"])
+
+
+def test_what_ops_print_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    samples = gt.registry().samples["print"]
+    check_op(gt.registry().ops["print"], samples, backends=())
+    assert capsys.readouterr().out == ""

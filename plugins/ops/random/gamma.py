@@ -24,8 +24,11 @@ def _gamma(xp: Any, key: Any, concentration: Any) -> Any:
     if keys.ndim == 1:
         numbers = _rows_of_all(keys, wide)
     else:
-        rows = zip(keys, wide, strict=True)
-        numbers = np.stack([stream(row).standard_gamma(part) for row, part in rows])
+        rank = keys.ndim - 1  # the axes of the examples, several in nested batches
+        parts = wide.reshape(-1, *wide.shape[rank:])
+        rows = zip(keys.reshape(-1, keys.shape[-1]), parts, strict=True)
+        drawn = [stream(row).standard_gamma(part) for row, part in rows]
+        numbers = np.stack(drawn).reshape(wide.shape) if drawn else wide
     numbers = np.asarray(numbers, shapes.dtype)
     return on_backend(np.maximum(numbers, np.finfo(shapes.dtype).tiny), concentration)
 
