@@ -15,8 +15,8 @@ from .distributed import add_train
 from .doctor import doctor_json, doctor_text
 from .doctor_of_ranks import told as of_ranks
 from .files import add_commands
-from .new_plugin import new_plugin
-from .plugins import check, op_table, plugin_json, plugin_table
+from .new_plugin import KINDS, new_plugin
+from .plugins import op_table, plugin_json, plugin_table
 from .profiling import add_profile
 from .tutorial import add_tutorial
 
@@ -82,11 +82,6 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="list every op instead, with the plugins that provide its kernel and gradient",
     )
-    plugins.add_argument(
-        "--check",
-        metavar="NAME",
-        help="check everything that a plugin provides, and exit with 1 if anything is wrong",
-    )
     plugins.add_argument("--json", action="store_true", help="print JSON")
     plugins.set_defaults(run=_plugins)
 
@@ -96,10 +91,14 @@ def parser() -> argparse.ArgumentParser:
     steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
     new = steps.add_parser(
         "new",
-        help="create a distribution with an op, its gradient and tests",
-        description="Create a distribution with an op, its gradient and tests.",
+        help="create a distribution with a plugin, tests that pass and a workflow that runs them",
+        description="Create a distribution with a plugin, tests that pass and a workflow that "
+        "runs them.",
     )
     new.add_argument("name", metavar="NAME", help="name of the distribution, such as my-ops")
+    new.add_argument(
+        "--kind", choices=KINDS, default="op", help="what it provides (default: %(default)s)"
+    )
     new.add_argument(
         "--out",
         metavar="DIR",
@@ -181,8 +180,6 @@ def _seed(text: str) -> int:
 
 
 def _plugins(options: argparse.Namespace) -> int:
-    if options.check is not None:
-        return check(options.check, options.json)
     if options.json:
         print(plugin_json(ops=options.ops))
     else:
@@ -191,7 +188,7 @@ def _plugins(options: argparse.Namespace) -> int:
 
 
 def _new_plugin(options: argparse.Namespace) -> int:
-    written = new_plugin(options.name, options.out)
+    written = new_plugin(options.name, options.out, options.kind)
     print("\n".join(["wrote", *(f"  {path}" for path in written)]))
     print(f'now: cd {written[0].parent}; pip install -e ".[test]"; pytest')
     return 0

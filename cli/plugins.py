@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, public, registry
+from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, registry
 
-__all__ = ["check", "op_table", "plugin_json", "plugin_table", "quiet_registry", "unavailable"]
+__all__ = ["op_table", "plugin_json", "plugin_table", "quiet_registry", "unavailable"]
 
 #: The attributes of ``PluginInfo`` that list what a plugin provides; each is a table column.
 KINDS = ("ops", "rules", "kernels", "modules", "executors", "backends", "collectives")
@@ -52,17 +51,6 @@ def op_table() -> str:
     for name, kernel, gradient, special in _ops(found):
         rows.append((name, kernel, gradient or "-", ", ".join(special) or "-"))
     return f"{format_table(rows)}\n\n{len(found.ops)} ops"
-
-
-def check(name: str, as_json: bool = False) -> int:
-    """Print the report of everything that a plugin provides; return the exit code."""
-    try:
-        report = public("testing").check_plugin(name, show=False)
-    except LookupError as error:
-        print(f"gradtape plugins: {error}", file=sys.stderr)
-        return 2
-    print(json.dumps(report.as_dict(), indent=2) if as_json else report)
-    return 1 if report.wrong else 0
 
 
 def plugin_json(ops: bool = False) -> str:
