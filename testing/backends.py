@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class BackendReport(Report):
     ({}, {})
     """
 
-    noun: str = "ops and functions"
+    noun: ClassVar[str] = "ops and functions"
 
     @property
     def backend(self) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 __all__ = ["PASSED", "REFUSED", "WRONG", "Findings", "Report", "quiet", "reason_of"]
 
@@ -49,8 +49,9 @@ class Report:
     refused: dict[str, str] = field(default_factory=dict)
     wrong: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+
     #: What the rows are, for the text.
-    noun: str = "checks"
+    noun: ClassVar[str] = "checks"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as a dictionary that JSON can hold.

@@ -65,7 +65,7 @@ def strict_backend(wanted: bool = True) -> Iterator[Sequence[str]]:
     Yields
     ------
     sequence of str
-        The backend's name, if it is wanted and the library is installed.
+        The backend's name, if you need it and the library is installed.
     """
     if not wanted or util.find_spec(MODULE) is None:
         yield ()

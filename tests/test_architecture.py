@@ -29,12 +29,14 @@ IMPORTS_IN_FUNCTIONS = {
         cli.doctor: numpy
         data.making: h5py
         datasets.digits: h5py
+        testing.conformance.executors: testing.conformance.programs
     """,
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
         compat.tensorflow.spaces.summary: tensorboardX
         export.errors: (by name)
+        testing.strict: (by name)
         export.to_onnx: export.onnx_build
         export.to_stablehlo: plugins.jax.backend
         export.to_stablehlo: plugins.jax.compiling

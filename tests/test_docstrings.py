@@ -70,6 +70,8 @@ CANNOT_RAISE = frozenset(
         "saving.Report",
         "saving.WeightsReport",
         "testing.BackendReport",
+        "testing.PluginReport",
+        "testing.Report",
         "testing.Sample",
         "training.RestoreReport",
     }

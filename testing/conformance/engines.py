@@ -281,9 +281,8 @@ def _same(must: Must, what: str, got: Any, want: Array, exact: bool = True) -> N
     if not must(is_ == wanted, f"{what} is {is_} instead of {wanted}"):
         return
     tolerance = 0.0 if exact or want.dtype.kind in "iub" else TOLERANCES.get(want.dtype.name, 1e-12)
-    same = np.array_equal if not tolerance else np.allclose
-    near = {"rtol": tolerance, "atol": tolerance} if tolerance else {}
-    must(same(got, want, **near), f"{what} has other values")
+    same = np.allclose(got, want, tolerance, tolerance) if tolerance else np.array_equal(got, want)
+    must(same, f"{what} has other values")
 
 
 def _alike(found: Communicator, must: Must, what: str, got: Any) -> None:

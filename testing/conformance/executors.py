@@ -77,13 +77,13 @@ def check_executor(
     Examples
     --------
     >>> report = gt.testing.check_executor("planned", only=["sums", "loops"])
-    executor 'planned': 2 programs in 0 s: 2 passed, 0 refused, 0 wrong
+    executor 'planned': 2 checks in 0 s: 2 passed, 0 refused, 0 wrong
     """
     from . import programs  # it takes time to make the arrays
 
     every = programs.PROGRAMS
     chosen = list(every if only is None else only)
-    for name in (*chosen, *()):
+    for name in chosen:
         if name not in (*every, *OTHERS):
             raise LookupError(
                 f"check_executor: there is no program {name!r}; there are: "
@@ -97,7 +97,7 @@ def check_executor(
         for what in chosen:
             check = OTHERS.get(what, _check)
             findings.note(what, *check(every.get(what, every["elementwise"]), name, ulps))
-    report: Report = findings.report(show, noun="programs")
+    report: Report = findings.report(show)
     return report
 
 

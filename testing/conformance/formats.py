@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 import gradtape as gt
 
-from ...core.extend import describe, hookimpl, register_plugin, registry, unregister_plugin
+from ...core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
 from ...saving import read_weights, save_weights
-from ...saving.records.formats import writer_of
 from ..report import REFUSED, WRONG, Findings, Report, reason_of
 
 __all__ = ["check_format"]
@@ -46,8 +45,8 @@ def check_format(
 
     Arrays have every dtype, no axes, no elements and other layouts; their names have slashes, dots
     and other characters. A file that is written again must be replaced as a whole. If writing fails
-    the old file must be unchanged, with nothing beside it. Files that are cut off, empty, missing
-    or of another kind must raise an error when they are read.
+    the old file must be unchanged, with no other file next to it. Files that are cut off, empty,
+    missing or of another kind must raise an error when they are read.
 
     Parameters
     ----------
@@ -128,6 +127,11 @@ def _provided(format: Any) -> Iterator[tuple[str, Any]]:
         yield ending, format
     finally:
         unregister_plugin(f"gradtape.testing.format{ending}")
+
+
+def writer_of(path: str) -> Any:
+    """Return what writes weights to a path as ``save_weights`` does; None for other paths."""
+    return late("saving.records.formats").writer_of(path)
 
 
 class _Refused(Exception):
@@ -269,13 +273,13 @@ def _fails(trial: _Trial) -> None:
         trial.compare(path, old)
         left = sorted(set(os.listdir(trial.folder)) - before)
         if left:
-            raise AssertionError(f"it leaves {left} beside the file") from None
+            raise AssertionError(f"it leaves {left} next to the file") from None
     else:
         raise AssertionError("it writes a file without an array that cannot be read")
 
 
 def _damaged(trial: _Trial) -> None:
-    """Check that what is no file of the format, or not all of one, raises an error."""
+    """Check that files that are damaged, missing or of another kind raise an error."""
     path = trial.path()
     trial.write(path, {"x": np.arange(100.0), "y": np.ones(3)}, {"format": "gradtape"})
     files = [Path(path)] if os.path.isfile(path) else _files(path)

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class PluginReport(Report):
 
     unchecked: dict[str, str] = field(default_factory=dict)
     parts: list[Report] = field(default_factory=list)
+    noun: ClassVar[str] = "parts"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as a dictionary that JSON can hold.
@@ -124,9 +126,7 @@ def check_plugin(name: str, *, show: bool = True) -> PluginReport:
                     unchecked[what] = why
                 else:
                     findings.note(what, status, why)
-    report: PluginReport = findings.report(
-        show, PluginReport, noun="parts", unchecked=unchecked, parts=parts
-    )
+    report: PluginReport = findings.report(show, PluginReport, unchecked=unchecked, parts=parts)
     return report
 
 
@@ -150,20 +150,20 @@ def _title(info: PluginInfo) -> str:
 
 def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callable[[], Outcome]]]:
     """Give the checks of what a plugin provides, by name."""
-    yield "loading", lambda: (WRONG, info.problem) if info.problem else (PASSED, "")
+    yield "loading", partial(_told, WRONG if info.problem else PASSED, info.problem or "")
     for clash in info.clashes:
-        yield f"clash: {clash}", lambda clash=clash: (REFUSED, clash)
+        yield f"clash: {clash}", partial(_told, REFUSED, clash)
     for prefix in info.late_ops:
         with suppress(PluginError, UnknownOp):
             registry().find(f"{prefix}::")
     for name in info.ops:
-        yield f"op {name}", lambda name=name: _op(name)
+        yield f"op {name}", partial(_op, name)
     for name in sorted(set(info.rules) - set(info.ops)):
-        yield f"gradients of {name}", lambda name=name: _op(name)
+        yield f"gradients of {name}", partial(_op, name)
     for name, backend in info.kernels:
-        yield f"kernel of {name} for {backend}", lambda n=name, b=backend: _kernel(n, b)
+        yield f"kernel of {name} for {backend}", partial(_kernel, name, backend)
     for name, target in info.lowerings:
-        yield f"lowering of {name} for {target}", lambda name=name: _lowering(name)
+        yield f"lowering of {name} for {target}", partial(_lowering, name)
     tables: tuple[tuple[str, Iterable[str], Callable[[str], Report]], ...] = (
         ("backend", info.backends, lambda name: check_backend(name, show=False)),
         ("executor", info.executors, lambda name: check_executor(name, show=False)),
@@ -172,12 +172,16 @@ def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callab
     )
     for kind, names, check in tables:
         for name in names:
-            yield f"{kind} {name}", lambda name=name, check=check: _part(name, check, parts)
+            yield f"{kind} {name}", partial(_part, name, check, parts)
     for kind in OTHERS:
         provided = getattr(info, kind)
         if provided:
             why = f"{len(provided)}: there is no check of {kind}; test them in the plugin's suite"
-            yield kind, lambda why=why: (UNCHECKED, why)
+            yield kind, partial(_told, UNCHECKED, why)
+
+
+def _told(status: str, why: str) -> Outcome:
+    return status, why
 
 
 def _samples(name: str) -> list[Sample] | None:

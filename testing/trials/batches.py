@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -59,7 +60,7 @@ class _Layout:
         )
         return found
 
-    def compare(self, inside: Sequence[Any], outside: Sequence[Any], where: str = "") -> None:
+    def compare(self, where: str, inside: Sequence[Any], outside: Sequence[Any]) -> None:
         """Compare both with the loop."""
         got = [np.asarray(y.numpy()) for y in inside]
         same_arrays(got, self.want, f"{where}vmap, value or gradient")
@@ -80,15 +81,15 @@ def _layouts(trial: Trial) -> Iterator[Callable[[], _Layout]]:
         for pattern in combinations(range(count), size):
             axes = tuple(0 if i in pattern else None for i in range(count))
             what = f"batched {pattern}" if count > 1 else ""
-            yield lambda what=what, axes=axes: _Layout(trial, what, arrays, axes)
+            yield partial(_Layout, trial, what, arrays, axes)
     if not (isinstance(trial.op, Op) and trial.op.broadcasts and 1 < count <= 4):
         return
-    for i, x in enumerate(arrays):  # numbers that differ from example to example, beside arrays
+    for i, x in enumerate(arrays):  # numbers that differ from example to example, with arrays
         if x.size and x.ndim:
             lower = [np.asarray(y.flat[0]) if i == j else y for j, y in enumerate(arrays)]
             axes = tuple(0 if i == j else None for j in range(count))
             what = f"batched {(i,)}, of one element"
-            yield lambda what=what, axes=axes, lower=lower: _Layout(trial, what, lower, axes)
+            yield partial(_Layout, trial, what, lower, axes)
 
 
 def _each(trial: Trial, check: Callable[[_Layout], None]) -> str | None:
@@ -113,7 +114,7 @@ def batched(trial: Trial) -> str | None:
 
 
 def _batched(layout: _Layout) -> None:
-    layout.compare(layout.inside(layout.tensors), layout.outside(layout.tensors))
+    layout.compare("", layout.inside(layout.tensors), layout.outside(layout.tensors))
 
 
 def _nested(trial: Trial) -> str | None:
@@ -159,7 +160,7 @@ def _traced(layout: _Layout) -> None:
         return layout.inside(tensors), layout.outside(tensors)
 
     concrete = function(run).get_concrete_function(layout.tensors)
-    layout.compare(*concrete(layout.tensors), where="traced, ")
+    layout.compare("traced, ", *concrete(layout.tensors))
     if None in layout.axes:
         return
     specs = [TensorSpec([None, *x.shape[1:]], x.dtype) for x in layout.arrays]
@@ -167,7 +168,7 @@ def _traced(layout: _Layout) -> None:
         concrete = function(run).get_concrete_function(specs)
     except TraceError:  # an op without a batching rule needs the number of examples
         return
-    layout.compare(*concrete(layout.tensors), where="traced for any number of examples, ")
+    layout.compare("traced for any number of examples, ", *concrete(layout.tensors))
 
 
 def varied(x: Array) -> Array:

@@ -239,7 +239,7 @@ def test_bits_are_compared_if_asked() -> None:
 
 def test_the_executor_is_gone_after_the_check(capsys: pytest.CaptureFixture[str]) -> None:
     check_executor(silent, only=["sums"])
-    assert capsys.readouterr().out.startswith("executor 'silent': 1 programs in 0 s: 1 passed")
+    assert capsys.readouterr().out.startswith("executor 'silent': 1 checks in 0 s: 1 passed")
     assert not [name for name in gt.registry().executors if "testing" in name]
     with pytest.raises(LookupError, match="no plugin provides the executor 'plan'"):
         check_executor("plan")

@@ -162,7 +162,7 @@ WRONG: dict[str, tuple[type[Plain], str, str]] = {
     "a rest": (
         wrong(write=with_a_rest, replaces=True),
         "a failure leaves the old file",
-        r"leaves \['weights.*part'\] beside",
+        r"leaves \['weights.*part'\] next to",
     ),
     "tolerant": (wrong(read=tolerant), "damaged files", "was read without an error"),
     "mapped": (
