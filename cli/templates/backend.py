@@ -32,6 +32,9 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import Backend, BackendUnavailable, hookimpl
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 
 class Arrays(Backend):
     """Arrays of array_api_strict, the reference implementation of the standard."""

@@ -34,6 +34,9 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import Communicator, Engine, hookimpl
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 #: The names of the environment variables of a rank, and how long to wait for the others.
 RANK, SIZE, PORT = ("${MODULE}_RANK", "${MODULE}_SIZE", "${MODULE}_PORT")
 SECONDS = 60.0

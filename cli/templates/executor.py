@@ -43,6 +43,9 @@ from gradtape.plugin import (
     set_arrays,
 )
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 
 def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., Any]:
     """Return a function that runs a program on arrays of one backend."""

@@ -32,6 +32,9 @@ from gradtape.plugin import hookimpl
 
 from .files import write
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 
 @hookimpl
 def gradtape_formats() -> Mapping[str, Callable[..., Any] | str]:

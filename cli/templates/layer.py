@@ -31,6 +31,9 @@ from gradtape.plugin import hookimpl, saved_classes
 
 from . import layers
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 
 @hookimpl
 def gradtape_modules() -> Mapping[str, type]:

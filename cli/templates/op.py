@@ -30,6 +30,9 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import F, Op, hookimpl
 
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
 
 def _kernel(xp: Any, x: Any, *, width: float = 1.0) -> Any:
     """Compute the op: xp is the array namespace (NumPy, CuPy, ...), x a raw array of it."""
