@@ -62,5 +62,13 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_plugin_authors_see_no_internal_imports() -> None:
+    pages = [ROOT / "docs" / name for name in ("plugins.md", "testing.md", "derivatives.md")]
+    pages += [*(ROOT / "docs" / "plugins").glob("*.md")]
+    pages += [*(ROOT / "docs" / "examples").glob("gradtape-*/**/*.py")]
+    internal = re.compile(r"(from|import) gradtape\.core\b")
+    assert [str(page) for page in pages if internal.search(page.read_text("utf-8"))] == []
+
+
 def test_the_readme_has_code() -> None:
     assert len(BLOCK.findall(PAGES[0].read_text(encoding="utf-8"))) >= 2
