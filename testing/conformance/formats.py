@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import gradtape as gt
 
 from ...core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
-from ...saving import read_weights, save_weights
 from ..report import REFUSED, WRONG, Findings, Report, reason_of
 
 __all__ = ["check_format"]
@@ -144,7 +143,7 @@ class _Trial:
     def __init__(self, folder: str, ending: str, format: Any, read: Read | None) -> None:
         self.folder, self.ending, self.format = folder, ending, format
         own = getattr(format, "read", None)
-        self.reader: Read = read or own or read_weights
+        self.reader: Read = read or own or gt.saving.read_weights
 
     def path(self) -> str:
         """Return the path of a new file."""
@@ -324,5 +323,5 @@ def _model(trial: _Trial) -> None:
     path = trial.path()
     if writer_of(path) is None:
         return
-    save_weights(model, path)
+    gt.save_weights(model, path)
     trial.compare(path, {name: v.numpy() for name, v in model.named_variables.items()})
