@@ -14,7 +14,7 @@ from typing import Any
 from ..core.errors import PluginError
 from ..core.extend import late, public, registry
 from .choosing import HELP
-from .new_plugin import new_plugin
+from .new_plugin import KINDS, new_plugin
 from .plugins import check, op_table, plugin_json, plugin_table
 
 __all__ = ["add_demo", "add_doctor", "add_plugin", "add_plugins", "parser", "run"]
@@ -157,10 +157,14 @@ def add_plugin(plugin: argparse.ArgumentParser) -> None:
     steps = plugin.add_subparsers(dest="step", metavar="new", required=True)
     new = steps.add_parser(
         "new",
-        help="create a distribution with an op, its gradient and tests",
-        description="Create a distribution with an op, its gradient and tests.",
+        help="create a distribution with a plugin, tests that pass and a workflow that runs them",
+        description="Create a distribution with a plugin, tests that pass and a workflow that "
+        "runs them.",
     )
     new.add_argument("name", metavar="NAME", help="name of the distribution, such as my-ops")
+    new.add_argument(
+        "--kind", choices=KINDS, default="op", help="what it provides (default: %(default)s)"
+    )
     new.add_argument(
         "--out",
         metavar="DIR",
@@ -247,7 +251,7 @@ def _plugins(options: argparse.Namespace) -> int:
 
 
 def _new_plugin(options: argparse.Namespace) -> int:
-    written = new_plugin(options.name, options.out)
+    written = new_plugin(options.name, options.out, options.kind)
     print("\n".join(["wrote", *(f"  {path}" for path in written)]))
     print(f'now: cd {written[0].parent}; pip install -e ".[test]"; pytest')
     return 0

@@ -34,5 +34,5 @@ def _advice(error: Exception) -> str:
         return ""
     return (
         "; gradient rules run on every type of array, including those of a trace or a batch: write "
-        f"them with operators and {use}{like}, from gradtape.core.extend"
+        f"them with operators and {use}{like}, from gradtape.plugin"
     )

@@ -1,15 +1,20 @@
-"""``gradtape plugin new``: the distribution that it writes is installed, found, and saved with."""
+"""``gradtape plugin new``: what it writes is installed, found, tested, typed and saved with."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from installing import Environment
 
+import gradtape as gt
 from gradtape.cli import main
+from gradtape.cli.templates import KINDS
 
 SAVE = """
 import sys, gradtape as gt
@@ -34,35 +39,112 @@ print(*(warning.message for warning in told))
 """
 
 
+def search_path(folder: Path) -> str:
+    """Return a folder in which type checkers find the package; empty if they do by themselves."""
+    package = Path(gt.__file__).parent
+    if package.name == "gradtape":
+        return ""
+    links = folder / "site" / "gradtape"
+    links.mkdir(parents=True)
+    for path in [*package.iterdir(), *(package / "namespaces").iterdir()]:
+        if path.name not in ("docs", "namespaces", "tests") and not path.name.startswith("."):
+            (links / path.name).symlink_to(path)
+    return str(links.parent)
+
+
 def plugins(environment: Environment) -> dict[str, dict[str, object]]:
     told = environment.run("-m", "gradtape", "plugins", "--json")
     return {record["name"]: record for record in json.loads(told)}
 
 
-def test_a_new_distribution_is_found_passes_its_tests_and_is_missed(
+#: By kind, what ``gradtape plugins --json`` lists the distribution with.
+PROVIDED = {
+    "op": ("ops", ["my-op::soft_abs"]),
+    "backend": ("backends", ["my-backend"]),
+    "executor": ("executors", ["my-executor"]),
+    "engine": ("collectives", ["my-engine"]),
+    "layer": ("modules", ["my_layer.Scale"]),
+    "format": (None, None),
+}
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a new distribution of each kind."""
+    folder = tmp_path_factory.mktemp("projects")
+    for kind in KINDS:
+        assert main(["plugin", "new", f"my-{kind}", "--kind", kind, "--out", str(folder)]) == 0
+    return folder
+
+
+def test_every_kind_is_tested() -> None:
+    assert PROVIDED.keys() == KINDS.keys()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_distribution_is_found_and_passes_its_tests(
+    kind: str, projects: Path, tmp_path: Path
+) -> None:
+    if kind == "backend":
+        pytest.importorskip("array_api_strict", reason="pip install array-api-strict")
+    project = projects / f"my-{kind}"
+    environment = Environment(tmp_path / "environment")
+    environment.install(project)
+    record = plugins(environment)[f"my_{kind}"]
+    assert (record["distribution"], record["status"]) == (f"my-{kind}", "ready")
+    key, names = PROVIDED[kind]
+    assert key is None or record[key] == names
+    passed = environment.run(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", str(project / "tests"))
+    )
+    assert re.search(r"^\d passed", passed.splitlines()[-1]), passed
+    readme = (project / "README.md").read_text(encoding="utf-8")
+    environment.run("-c", re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
+
+
+def test_new_distributions_are_annotated(projects: Path, tmp_path: Path) -> None:
+    pytest.importorskip("mypy", reason='pip install "gradtape[test]"')
+    options = ["--strict", "--config-file=", "--follow-imports=silent"]
+    sources = [str(path) for path in sorted(projects.glob("*/src/*"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, f"--cache-dir={tmp_path / 'cache'}", *sources],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": search_path(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_workflows_are_ones_of_github(projects: Path) -> None:
+    pytest.importorskip("check_jsonschema", reason='pip install "gradtape[test]"')
+    files = [str(path) for path in projects.glob("*/.github/workflows/test.yml")]
+    assert len(files) == len(KINDS)
+    schema = ["--builtin-schema", "vendor.github-workflows"]
+    done = subprocess.run(
+        [sys.executable, "-m", "check_jsonschema", *schema, *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_name_the_distribution_and_its_version(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plugin", "new", "my-ops", "--out", str(tmp_path)]) == 0
     project, file = tmp_path / "my-ops", str(tmp_path / "model.h5")
     written = sorted(str(p.relative_to(project)) for p in project.rglob("*") if p.is_file())
-    assert len(written) == 5
     told = capsys.readouterr().out
     assert all(str(project / name) in told for name in written)
-
     environment = Environment(tmp_path / "environment")
     assert "my_ops" not in plugins(environment)
     environment.install(project, editable=True)
     record = plugins(environment)["my_ops"]
-    assert (record["distribution"], record["version"], record["status"]) == (
-        "my-ops",
-        "0.1.0",
-        "ready",
-    )
+    assert (record["version"], record["status"]) == ("0.1.0", "ready")
     assert record["ops"] == record["rules"] == ["my-ops::soft_abs"]
-    passed = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=project)
-    assert "3 passed" in passed
-    readme = (project / "README.md").read_text(encoding="utf-8")
-    environment.run("-c", re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
 
     environment.run("-c", SAVE, file)
     assert environment.run("-c", LOAD, file).split() == ["[1.0]"]

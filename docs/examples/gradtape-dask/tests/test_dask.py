@@ -7,7 +7,10 @@ import gradtape as gt
 
 distributed = pytest.importorskip("distributed", reason="pip install distributed")
 
-from gradtape_dask.ranks import run  # noqa: E402
+from gradtape_dask import DaskEngine  # noqa: E402
+from gradtape_dask.ranks import DaskCommunicator, run  # noqa: E402
+
+from gradtape.testing import check_engine  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +35,14 @@ def test_collectives(client):
     for rank, (engine, at, results) in enumerate(found):
         assert (engine, at) == ("dask", rank)
         assert results == [[2.0, 1.0], [1.0, 1.0], gathered, [1.0, 1.0], [[2.0], [1.0]][rank]]
+
+
+def test_every_collective(client):
+    names = {size: f"checked by {size}" for size in (1, 2, 3)}
+    report = check_engine(
+        DaskEngine(), connect=lambda rank, size: DaskCommunicator(names[size], rank, size)
+    )
+    assert not report.wrong
 
 
 def test_a_model_is_fitted_on_two_ranks_as_in_one_process(client):

@@ -1,0 +1,197 @@
+"""An engine: ranks that are processes, connected by sockets."""
+
+from __future__ import annotations
+
+__all__ = ["FILES", "GROUP", "NEEDS", "TEST_NEEDS", "USE", "WHAT"]
+
+WHAT, GROUP, NEEDS, TEST_NEEDS = "An engine", "gradtape", "", ""
+USE = """\
+import gradtape as gt
+
+group = gt.distributed.init("$name")  # by default a group of one; see src/$module/plugin.py
+assert group.all_reduce(gt.constant([1.0])).tolist() == [1.0]
+"""
+FILES = {
+    "src/$module/__init__.py": '''\
+"""An engine for gradtape: gt.distributed.init("$name")."""
+
+from .plugin import ENGINE
+
+__all__ = ["ENGINE"]
+''',
+    "src/$module/plugin.py": '''\
+"""The engine. Its ranks are processes whose environment has ``RANK``, ``SIZE`` and ``PORT``.
+
+Rank 0 listens at the port of this machine, collects the messages of all ranks, and sends them back.
+"""
+
+import os
+from collections.abc import Sequence
+from multiprocessing.connection import Client, Connection, Listener
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+from gradtape.plugin import Communicator, Engine, hookimpl
+
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+
+#: The names of the environment variables of a rank, and how long to wait for the others.
+RANK, SIZE, PORT = ("${MODULE}_RANK", "${MODULE}_SIZE", "${MODULE}_PORT")
+SECONDS = 60.0
+
+
+class Ranks(Communicator):
+    """The ranks of a job. All collectives are made of :meth:`exchange`."""
+
+    engine = "$name"
+
+    def __init__(self, rank: int, size: int, port: int) -> None:
+        self.rank, self.size = rank, size
+        self.links: list[Connection[Any, Any]] = []
+        if size == 1:
+            return
+        address = ("127.0.0.1", port)
+        if rank:
+            self.links = [_connected(address)]
+            self.links[0].send_bytes(str(rank).encode())
+            return
+        with Listener(address, backlog=size) as listener:
+            found = [listener.accept() for _ in range(size - 1)]
+        self.links = sorted(found, key=lambda link: int(link.recv_bytes()))
+
+    def exchange(self, message: bytes) -> list[bytes]:
+        """Return the messages of all ranks, by rank."""
+        if self.rank:
+            self.links[0].send_bytes(message)
+            received = self.links[0].recv_bytes()
+            ends = np.frombuffer(received, np.int64, self.size).cumsum() + 8 * self.size
+            return [received[i:j] for i, j in zip([8 * self.size, *ends[:-1]], ends, strict=True)]
+        messages = [message, *(link.recv_bytes() for link in self.links)]
+        lengths = np.array([len(each) for each in messages], np.int64)
+        for link in self.links:  # one packet for each rank: several small ones would wait
+            link.send_bytes(b"".join([lengths.tobytes(), *messages]))
+        return messages
+
+    def all_gather(self, array: Any) -> Any:
+        """Return the arrays of all ranks, in a new first axis."""
+        parts = self.exchange(array.tobytes())
+        return np.stack([np.frombuffer(x, array.dtype).reshape(array.shape) for x in parts])
+
+    def all_reduce(self, array: Any, reduction: str = "sum") -> Any:
+        """Return the sum, minimum or maximum: in the order of ranks, so all have the same bits."""
+        found = getattr(self.all_gather(array), reduction)(axis=0)
+        return np.asarray(found, array.dtype)
+
+    def broadcast(self, array: Any, root: int = 0) -> Any:
+        """Return the array of one rank."""
+        return np.array(self.all_gather(array)[root])
+
+    def barrier(self) -> None:
+        """Wait until every rank has called this."""
+        self.exchange(b"")
+
+    def close(self) -> None:
+        """Leave the job."""
+        for link in self.links:
+            link.close()
+
+
+def _connected(address: tuple[str, int]) -> "Connection[Any, Any]":
+    """Return a connection to rank 0, which may not listen yet."""
+    end = monotonic() + SECONDS
+    while True:
+        try:
+            return Client(address)
+        except ConnectionRefusedError:
+            if monotonic() > end:
+                raise
+            sleep(0.01)
+
+
+class SocketEngine(Engine):
+    """Connects ranks by sockets."""
+
+    name = "$name"
+
+    def launched(self) -> bool:
+        """Return whether the environment has a rank."""
+        return RANK in os.environ
+
+    def connect(self, **options: Any) -> Communicator:
+        """Join the job; without a rank in the environment, a group of one."""
+        given = os.environ.get
+        return Ranks(int(given(RANK, 0)), int(given(SIZE, 1)), int(given(PORT, 0)))
+
+
+ENGINE = SocketEngine()
+
+
+@hookimpl
+def gradtape_collectives() -> Sequence[Engine]:
+    return [ENGINE]
+''',
+    "tests/test_engine.py": '''\
+"""check_engine: every collective, on one, two and three ranks; and a job of two processes."""
+
+import os
+import socket
+import subprocess
+import sys
+from threading import Lock
+
+import gradtape as gt
+from gradtape.testing import check_engine
+
+from $module import ENGINE
+from $module.plugin import PORT, RANK, SIZE, Ranks
+
+PROGRAM = """
+import gradtape as gt
+
+group = gt.distributed.init()
+x = gt.constant([1.0, float(group.rank)])
+print(group.engine, group.all_reduce(x).tolist(), group.all_gather(x).tolist())
+gt.distributed.shutdown()
+"""
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def test_every_collective():
+    ports, lock = {}, Lock()
+
+    def connect(rank, size):
+        with lock:
+            port = ports.setdefault(size, free_port())
+        return Ranks(rank, size, port)
+
+    report = check_engine(ENGINE, connect=connect)
+    assert not report.wrong
+
+
+def test_a_job_of_two_processes():
+    port = str(free_port())
+    jobs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, RANK: str(rank), SIZE: "2", PORT: port},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    told = [job.communicate(timeout=120)[0].strip() for job in jobs]
+    assert told == ["$name [2.0, 1.0] [[1.0, 0.0], [1.0, 1.0]]"] * 2
+
+
+def test_gradtape_finds_the_plugin():
+    owner = gt.registry().owner("collective", "$name")
+    assert owner is not None and owner.distribution == "$name"
+''',
+}
