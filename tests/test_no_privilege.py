@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import gradtape as gt
 
 INSTALLED = Path(gt.__file__).parent
