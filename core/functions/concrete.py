@@ -133,7 +133,7 @@ class ConcreteFunction(_Kept):
         self.arguments = arguments
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
-        registry().compare()
+        registry().meanings.compare()
         self.meanings, self.seen_plugins = MADE.meanings, MADE.count
         self._retyped: dict[tuple[str, ...], ConcreteFunction] = {}
         self._named = [
@@ -318,7 +318,7 @@ class ConcreteFunction(_Kept):
     def of_other_plugins(self) -> bool:
         """Whether an op, a kernel or a gradient rule has changed since it was traced."""
         if self.seen_plugins != MADE.count:
-            registry().compare()
+            registry().meanings.compare()
             if self.meanings != MADE.meanings:
                 return True
             self.seen_plugins = MADE.count

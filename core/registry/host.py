@@ -50,7 +50,7 @@ class PluginHost:
         self._discovering = False
         self._told: set[str] = set()  # the names already warned about
         self._results = Results()
-        self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Registry.compare
+        self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Meanings
 
     def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -157,7 +157,7 @@ class PluginHost:
             table.forget()
             backends.forget()
             if old is not None:
-                self._meant = old.meanings()
+                self._meant = old.meanings.all()
                 old.give_back()
             MADE.forget()
 
@@ -221,7 +221,7 @@ class PluginHost:
         count_as_library(_package(plugin) for info, plugin, _ in loaded if info.distribution)
         self._results.keep(result.infos)
         result.in_order_of_plugins()
-        result.notes, result.before = notes, self._meant
+        result.notes, result.meanings.before = notes, self._meant
         return result
 
     def _check_twin(self, info: PluginInfo, plugin: Any, loaded: list[Any]) -> None:

@@ -254,14 +254,14 @@ class _Rules(Kind):
 
     def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
         if name in registry.ops:  # several plugins may provide the op
-            registry.give_rules(info, registry.ops[name], item)
+            registry.rules.give(info, registry.ops[name], item)
 
     def remove(self, registry: Registry, name: Any, message: str) -> None:
         def clashing(*given: Any, **params: Any) -> Any:
             raise PluginError(message)
 
         if name in registry.ops:
-            registry.give_rules(None, registry.ops[name], clashing)
+            registry.rules.give(None, registry.ops[name], clashing)
 
     def note(self, info: PluginInfo, name: Any, item: Any) -> None:
         info.rules.append(name)

@@ -126,7 +126,7 @@ class GraphReader:
         """Return an op with the gradient rule that a node names."""
         if "rule" not in item:
             if op not in self._elsewhere:
-                self._elsewhere[op] = self._registry.rules_from_elsewhere(op)
+                self._elsewhere[op] = self._registry.rules.from_elsewhere(op)
                 if self._elsewhere[op]:
                     self.replaced[op.name] = self._elsewhere[op]
             return op
