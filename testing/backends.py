@@ -194,7 +194,7 @@ def _check(op: Callable[..., Any], sample: Sample, backend: str, traced: bool) -
         except Exception as error:
             if traced and not _traceable(op, sample):
                 return UNTRACED, ""
-            # a kernel that is held to its op's record and differs from it
+            # a kernel whose result is not what its op's record says
             status = WRONG if isinstance(error, PluginError) else REFUSED
             return status, f"{sample!r}: {type(error).__name__}: {error}"
         difference = _difference(got, want)

@@ -103,11 +103,6 @@ class PluginInfo:
         return {name: x for name, x in lists.items() if name not in ("clashes", "notes")}
 
     @property
-    def ours(self) -> bool:
-        """Whether it ships with gradtape, and is tested with it."""
-        return self.distribution == PACKAGE
-
-    @property
     def may_use_reserved_names(self) -> bool:
         """Whether its names may be gradtape's own: bare, or with a package of gradtape in front."""
         return self.distribution == PACKAGE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -393,7 +394,8 @@ class Registry(Merged):
         text = name if type(name) is str else ""
         head = text.partition("::" if "::" in text else ".")[0]
         install = ""
-        if head.replace("-", "_").isidentifier() and not is_reserved(text):
+        named = head.replace("-", "_").isidentifier() and head not in sys.stdlib_module_names
+        if named and not is_reserved(text):
             install = f"; install the package {head!r} that provides it"
         return install + self._failed()
 

@@ -199,10 +199,7 @@ class Layer(Module):
         elif "__call__" in own:
             by_policy(own["__call__"])
         super().__init_subclass__(**kwargs)
-        if (
-            cls.__name__[0] == "_"
-            and cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-        ):
+        if cls.__name__[0] == "_":
             for member in own.values():  # Python's errors about arguments name the method
                 if isinstance(member, FunctionType):
                     member.__qualname__ = member.__name__

@@ -202,7 +202,7 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
     ),
     "config with an unknown name": (
         lambda m: put(dense(m)["config"], "activation", {"value": "os.system"}),
-        DamagedFile,
+        MissingPlugin,
     ),
     "config naming a module": (
         lambda m: put(dense(m)["config"], "activation", {"import": "os.system"}),
@@ -218,7 +218,7 @@ MANIFESTS: dict[str, tuple[Any, type[LoadError]]] = {
             "kernel_initializer",
             {"value": {"dict": {"name": "os.system", "config": {"dict": {}}}}},
         ),
-        DamagedFile,
+        MissingPlugin,
     ),
     "dtype of a layer": (
         lambda m: put(dense(m)["config"], "dtype", {"value": "object"}),

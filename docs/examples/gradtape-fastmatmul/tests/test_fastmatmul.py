@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 
 def test_the_kernel_takes_precedence_over_gradtapes_own():
     found = gt.registry().candidates("kernel", ("matmul", "numpy"))
-    assert [made.info.distribution for made in found] == ["gradtape-fastmatmul", "gradtape"]
+    assert [made.info.distribution for made in found][:2] == ["gradtape-fastmatmul", "gradtape"]
     assert found[0].item is matmul
 
 
