@@ -17,7 +17,26 @@ PLACE = "GRADTAPE_PLACE"
 
 
 class Place(NamedTuple):
-    """The rank of this process and the number of processes, in the job and on its host."""
+    """The rank of this process and the number of processes, in the job and on its host.
+
+    Parameters
+    ----------
+    rank, size
+        The number of this process in the job, from 0, and the number of all processes.
+    local_rank, local_size
+        The same among the processes of the job on this host.
+
+    Raises
+    ------
+    TypeError
+        If a number is missing.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Place
+    >>> Place(rank=3, size=4, local_rank=1, local_size=2).local_rank
+    1
+    """
 
     rank: int
     size: int
@@ -34,7 +53,7 @@ class Launcher:
 
     Examples
     --------
-    >>> from gradtape.core.extend import Launcher
+    >>> from gradtape.plugin import Launcher
     >>> class Sockets(Launcher):
     ...     def environments(self, ranks):
     ...         return [{"SOCKETS_ADDRESS": "127.0.0.1:4711"}] * ranks
@@ -96,14 +115,31 @@ class Launcher:
         return [{}] * ranks
 
 
-def place(environment: Mapping[str, str] = os.environ) -> Place | None:
-    """Return this process's place in its job; ``None`` if no launcher started it.
+def place(environment: Mapping[str, str] | None = None) -> Place | None:
+    """Return this process's place in its job.
 
     Parameters
     ----------
     environment
-        The environment variables of the process.
+        The environment variables of the process; those of this process by default.
+
+    Returns
+    -------
+    Place or None
+        None if no launcher started the process.
+
+    Raises
+    ------
+    PluginError
+        If a launcher of a plugin cannot be imported.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import place
+    >>> place({}) is None
+    True
     """
+    environment = os.environ if environment is None else environment
     told = environment.get(PLACE, "").split(",")
     if len(told) == len(Place._fields) and all(map(str.isdecimal, told)):
         return Place(*map(int, told))
