@@ -10,6 +10,7 @@ registry, the public functions, and modules that are slow to import and rarely n
 from __future__ import annotations
 
 import sys
+from collections.abc import ItemsView, KeysView, ValuesView
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ...public import IMPORTING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..registry.registry import Registry
     from ..tensors.op import Op
@@ -58,11 +59,35 @@ def public(name: str) -> Any:
 
 # Any: an op with several outputs returns a list, where `Op.__call__` promises a tensor
 class OpTable(dict[str, Any]):
-    """A dictionary of ops that looks up missing names in the registry."""
+    """A dictionary of ops that looks up missing names in the registry.
+
+    It holds those that were looked up, for speed; it shows all that the registry has.
+    """
 
     def __missing__(self, name: str) -> Op:
         op = self[name] = registry().op(name)
         return op
+
+    def __contains__(self, name: object) -> bool:
+        return type(name) is str and registry().find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(registry().ops))
+
+    def __len__(self) -> int:
+        return len(registry().ops)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def keys(self) -> Any:
+        return KeysView(self)
+
+    def values(self) -> Any:
+        return ValuesView(self)
+
+    def items(self) -> Any:
+        return ItemsView(self)
 
     def __repr__(self) -> str:
         return "<ops on tensors, by name>"

@@ -279,8 +279,11 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
 
     The function takes the upstream gradient first; the names of its other parameters say what it
     needs: the op's inputs, ``out``, or the op's parameters. It returns the gradient of the input,
-    or a tuple with one gradient (or ``None``) per input. The registry is global. A module that runs
-    the op is saved with the rule, so write the rule with ops.
+    or a tuple with one gradient (or ``None``) per input. A function with the parameters ``gs``,
+    ``inputs``, ``outputs`` and ``needed``, then those of the op, is for ops with several outputs or
+    any number of inputs: it returns a list, as ``vjp`` of :class:`gradtape.plugin.Op`. The registry
+    is global. A module that runs the op is saved with the rule, so write the rule with ops. Forward
+    mode follows the rule, unless the op has a rule of :func:`register_jvp`.
 
     Parameters
     ----------

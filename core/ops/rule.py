@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from operator import itemgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,9 @@ NOTHING = -1
 BOTH = 2
 #: Marks an input that intentionally has no gradient.
 NONDIFF = None
+
+_TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class Rule:
@@ -96,7 +100,7 @@ class Rule:
         slots: list[int] = []
         likes: set[int] = set()
         keywords: list[str] = []
-        for name in _argument_names(fn)[1:]:
+        for name in _argument_names(fn, op.defaults)[1:]:
             stem = name.removesuffix("_like")
             if name in op.inputs:
                 slots.append(op.inputs.index(name))
@@ -166,12 +170,19 @@ class Composed:
         self.fn = fn
 
 
-def _argument_names(fn: Callable[..., Any]) -> tuple[str, ...]:
-    """Return the names of a function's positional parameters."""
-    code = getattr(fn, "__code__", None)
-    if code is not None:  # a hundred times faster than inspect, for hundreds of rules
-        return tuple(code.co_varnames[: code.co_argcount])
-    return tuple(inspect.signature(fn).parameters)
+def _argument_names(fn: Callable[..., Any], by_keyword: Collection[str]) -> tuple[str, ...]:
+    """Return the names of a function's parameters, with stars where they cannot be given."""
+    if type(fn) is FunctionType and not fn.__dict__:  # nothing that changes its signature
+        code = fn.__code__
+        if not (code.co_flags & _TAKES_MORE or code.co_kwonlyargcount):
+            # a hundred times faster than inspect, for hundreds of rules
+            return tuple(code.co_varnames[: code.co_argcount])
+    names = []
+    for name, x in inspect.signature(fn).parameters.items():
+        if x.kind is x.KEYWORD_ONLY and name not in by_keyword:
+            name = f"*, {name}"  # inputs are given by position
+        names.append(str(x) if x.kind in _ANY_NUMBER else name)
+    return tuple(names)
 
 
 def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:

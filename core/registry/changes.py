@@ -109,14 +109,15 @@ class Meanings:
                 with suppress(PluginError):
                     self._registry.find(name)  # a late op, which was in use
             now = self._now()
-            if any(now.get(name, meant) != meant for name, meant in self.before.items()):
+            # a removed op counts too: constants that were computed with it would stay
+            if any(now.get(name) != meant for name, meant in self.before.items()):
                 MADE.meaning_changed()
             self._compared = True
 
     def all(self) -> dict[str, tuple[Any, ...]]:
         """Return what each op meant when traces last used it; equal if nothing changed."""
         now = self._now()
-        return {**self.before, **now} if self._compared else {**now, **self.before}
+        return now if self._compared else {**now, **self.before}
 
     def _now(self) -> dict[str, tuple[Any, ...]]:
         registry, nothing = self._registry, (None, None, None)

@@ -112,7 +112,7 @@ def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
     """Return gradient rules for ops of other plugins, by op name.
 
     Each value is a mapping from input names to rules, as in ``Op(gradients=...)``, or one function,
-    as for ``gradtape.register_gradient``.
+    as for ``gradtape.register_gradient``, which may also take what ``Op(vjp=...)`` takes.
     """
 
 

@@ -274,7 +274,7 @@ class Merged:
     def _failed(self) -> str:
         failed = [str(info) for info in self.infos if info.problem]
         for info in self.infos:
-            if info.name == info.distribution:  # nothing else was found
+            if info.problem and info.name == PACKAGE:  # no plugin of gradtape was found
                 return f": {info.problem}"
         return f" (not in use: {', '.join(failed)}; see 'gradtape plugins')" if failed else ""
 

@@ -203,12 +203,15 @@ class Op(Primitive):
     def joint_rule(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         """Return a rule with named parameters as a function of all inputs and outputs."""
         names = list(inspect.signature(fn).parameters)[1:]
+        if names[:3] == ["inputs", "outputs", "needed"] and not self.defaults.keys() & names[:3]:
+            return self._given_vjp(fn)
         known = (*self.inputs, "out", *self.defaults)
         for name in names:
             if name not in known:
                 raise PluginError(
                     f"op {self.name!r}: the gradient rule {fn.__name__!r} has a parameter "
-                    f"{name!r}; it may name {known}"
+                    f"{name!r}; it may name {known}, or its parameters are (gs, inputs, outputs, "
+                    "needed) and those of the op, as of Op(vjp=...)"
                 )
 
         def vjp(
@@ -217,7 +220,8 @@ class Op(Primitive):
             if len(outputs) > 1:
                 raise GradientError(
                     f"op {self.name!r} has {len(outputs)} outputs, but its gradient rule "
-                    f"{fn.__name__!r} is for one; give the op a vjp= instead"
+                    f"{fn.__name__!r} is for one; write a rule with the parameters (gs, inputs, "
+                    "outputs, needed), as for Op(vjp=...)"
                 )
             given = {**dict(zip(self.inputs, inputs, strict=False)), "out": outputs[0]}
             # user code calls public ops, so it receives tensors even if the pass runs on arrays
@@ -234,14 +238,28 @@ class Op(Primitive):
                     f"gradients for {len(inputs)} inputs"
                 )
             found = [x.array if type(x) is Tensor and not tensors else x for x in listed]
-            if not self.broadcasts:
-                return found
-            return [
-                F.unbroadcast_like(gx, x) if wanted and gx is not None else gx
-                for gx, x, wanted in zip(found, inputs, needed, strict=True)
-            ]
+            return self._summed(found, inputs, needed)
 
         return vjp
+
+    def _given_vjp(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a rule for all inputs that takes what ``vjp`` takes, for an op that broadcasts."""
+        if not self.broadcasts:
+            return fn
+
+        def vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, **params: Any) -> list[Any]:
+            return self._summed(fn(gs, inputs, outputs, needed, **params), inputs, needed)
+
+        return vjp
+
+    def _summed(self, grads: Any, inputs: Sequence[Any], needed: Sequence[bool]) -> Any:
+        """Return gradients in the shapes of the inputs, if the op broadcasts."""
+        if not self.broadcasts or len(grads) != len(inputs):
+            return grads
+        return [
+            F.unbroadcast_like(gx, x) if wanted and gx is not None else gx
+            for gx, x, wanted in zip(grads, inputs, needed, strict=True)
+        ]
 
 
 def _any_transformed(arrays: Sequence[Any]) -> bool:

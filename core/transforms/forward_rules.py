@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base.dtypes import SCALARS, is_differentiable
 from ..base.sizes import same_shape
-from ..base.table import F
+from ..base.table import F, registry
 from ..errors import GradientError
 from ..ops.dispatch import is_transformed
 from ..tape.tape import GradientTape
@@ -35,7 +35,7 @@ def push_forward(
     if not op.differentiable:
         return [None] * len(outputs)
     settings = {**op.defaults, **params}
-    rule = op.jvp
+    rule = op.jvp if _agrees(op) else None
     if callable(rule):
         found = rule(tangents, inputs, outputs, **settings)
         return list(found) if isinstance(found, (list, tuple)) else [found]
@@ -57,6 +57,17 @@ def push_forward(
     ):
         return [_elementwise(op, tangents, inputs, outputs[0], settings)]
     return derived(op, tangents, inputs, outputs, settings)
+
+
+def _agrees(op: Op) -> bool:
+    """Return whether an op's forward rule is that of its gradient rules.
+
+    A replaced gradient rule leaves the op's own forward rule behind: it is then derived from the
+    new one. A forward rule that was registered itself always counts.
+    """
+    if op.jvp is None or op.has_own_rules or not op.has_own_forward_rule:
+        return True
+    return op.stored is None and not registry().rules.from_elsewhere(op)
 
 
 def _one_field(op: Op, tangents: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> bool:

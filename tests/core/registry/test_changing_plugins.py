@@ -305,3 +305,13 @@ def test_what_jax_compiled_is_compiled_again(use, name: str) -> None:
     for undo in end:
         undo()
     assert (f(x).tolist(), step(x).tolist()) == before
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_constant_does_not_outlive_the_op_that_computed_it(executor) -> None:
+    op = Op("gone::double", lambda xp, x: 2 * x, infer=alike)
+    f = gt.function(lambda x: gt.ops.gone.double(x), executor=executor)
+    with gt.register_plugin(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [op])), "gone"):
+        assert f(1.0).item() == 2.0  # a number is a constant of the trace
+    with pytest.raises(AttributeError, match="gone"):
+        f(1.0)

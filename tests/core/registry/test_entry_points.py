@@ -92,3 +92,13 @@ def test_a_hook_may_wait_until_what_it_provides_is_needed(entry_points, monkeypa
     assert info.waiting == {"modules"}
     assert gt.registry().modules["late.Module"] is gt.Module
     assert (info.waiting, info.modules) == (set(), ["late.Module"])
+
+
+def test_an_unknown_op_does_not_blame_a_plugin_called_like_its_distribution(entry_points) -> None:
+    entry_points(cubes=plugin(ops=[cube_op()]))
+    registry = gt.registry()
+    info = next(info for info in registry.plugins if info.name == "cubes")
+    info.distribution = "cubes"
+    with pytest.raises(UnknownOp) as raised:
+        registry.op("nothing_like_it")
+    assert "None" not in str(raised.value)
