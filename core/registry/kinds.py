@@ -363,6 +363,10 @@ class _Hints(_Nested):
         info.hints.append(".".join(filter(None, name)))
 
 
+#: Values that no text names: those that an argument takes as they are, and results by mistake.
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, set, dict)
+
+
 class _Names(_Nested):
     """Objects that a text may name, by kind and name."""
 
@@ -377,6 +381,9 @@ class _Names(_Nested):
             )
         if type(text) is not str or not text:
             raise PluginError(f"{info}: gradtape_names: the name {text!r} of a {kind} is no text")
+        if item is None or isinstance(item, _PLAIN):
+            place = f" for the {kind} {text!r}"
+            raise self._wrong(info, item, "an object, a function or a class", place)
         if not info.may_use_reserved_names and is_reserved(text):
             who = info.distribution or info.name
             raise PluginError(
@@ -465,10 +472,20 @@ KINDS: tuple[Kind, ...] = (
     _ForOps("lowering", "(op name, target)", waits=True),
     Kind("command", "a function of a parser", callable, waits=True),
     Kind("exporter", "a function", callable, waits=True),
-    _Endings("storage", "a storage", lambda x: x is not None, waits=True),
+    _Endings(
+        "storage",
+        "a storage, which has 'write' and 'read'",
+        lambda x: all(callable(getattr(x, name, None)) for name in ("write", "read")),
+        waits=True,
+    ),
     Kind("dataset", "a function", callable, waits=True),
     Kind("diagnosis", "a function", callable, plural="diagnoses", waits=True),
-    Kind("launcher", "a launcher", lambda x: x is not None, waits=True),
+    Kind(
+        "launcher",
+        "a launcher (an instance of Launcher)",
+        lambda x: all(callable(getattr(x, name, None)) for name in ("command", "environments")),
+        waits=True,
+    ),
     _ByFunction("converter", "a function", callable, waits=True),
     Kind("sample", "a list of samples", lambda x: isinstance(x, Sequence), waits=True),
 )

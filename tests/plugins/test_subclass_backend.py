@@ -93,7 +93,7 @@ def test_draws_are_arrays_of_the_keys_backend() -> None:
 
 def test_a_model_trains() -> None:
     with gt.backend("units"):
-        model = gt.layers.Sequential([gt.layers.Dense(3, "relu"), gt.layers.Dropout(0.5)])
+        model = gt.layers.Sequential(
             [gt.layers.Dense(3, activation="relu"), gt.layers.Dropout(0.5)]
         )
         x = np.ones((8, 2), "float32")
