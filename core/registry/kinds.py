@@ -185,7 +185,7 @@ class _Backends(_Listed):
                 "defines its array types), or a method 'owns'"
             )
         for other in list(registry.backends.values()):
-            both = _modules(item) & _modules(other)
+            both = _shared(_modules(item), _modules(other))
             if not both or other.name == name:
                 continue
             if _found_first(registry, info, other.provider):  # it was merged later all the same
@@ -227,6 +227,12 @@ def _modules(backend: Backend) -> set[str]:
         return set()
     named = backend.array_module
     return set(named if isinstance(named, tuple) else (named,))
+
+
+def _shared(modules: set[str], others: set[str]) -> set[str]:
+    """Return the modules that others have, as they are or in a package, or a part of."""
+    pairs = [(x, f"{x}.", f"{y}.") for x in modules for y in others]
+    return {x for x, this, that in pairs if this.startswith(that) or that.startswith(this)}
 
 
 class _ForOps(Kind):

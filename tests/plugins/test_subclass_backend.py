@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.errors import PluginError
 from gradtape.plugin import Backend, hookimpl
 from gradtape.testing import check_backend
 
@@ -82,6 +83,14 @@ def test_an_array_module_may_be_inside_a_package() -> None:
     other = type("Units", (), {"__module__": f"{HOME}_of_others"})
     assert not UnitsBackend().owns(other)
     assert UnitsBackend().owns(type("Part", (), {"__module__": f"{HOME}.parts"}))
+
+
+@pytest.mark.parametrize("module", [HOME, "thirdparty", f"{HOME}.parts", "numpy.ma"])
+def test_a_backend_that_shares_a_package_is_refused(module: str) -> None:
+    other = type("Other", (UnitsBackend,), {"name": "other", "array_module": module})
+    plugin = SimpleNamespace(gradtape_backends=hookimpl(lambda: [other()]))
+    with pytest.raises(PluginError, match="'other' claims the arrays of"):
+        gt.register_plugin(plugin, "other")
 
 
 def test_draws_are_arrays_of_the_keys_backend() -> None:
