@@ -20,19 +20,22 @@ from .plugin import ENGINE
 __all__ = ["ENGINE"]
 ''',
     "src/$module/plugin.py": '''\
-"""The engine. Its ranks are processes whose environment has ``RANK``, ``SIZE`` and ``PORT``.
+"""The engine, and the launcher with which ``gradtape train --engine $name`` starts its ranks.
+
+Ranks are processes whose environment has ``RANK``, ``SIZE`` and ``PORT``.
 
 Rank 0 listens at the port of this machine, collects the messages of all ranks, and sends them back.
 """
 
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
-from gradtape.plugin import Communicator, Engine, hookimpl
+from gradtape.plugin import Communicator, Engine, Launcher, hookimpl
 
 #: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
 gradtape_api = (1, 0)
@@ -125,18 +128,32 @@ class SocketEngine(Engine):
         return Ranks(int(given(RANK, 0)), int(given(SIZE, 1)), int(given(PORT, 0)))
 
 
+class SocketLauncher(Launcher):
+    """Tells the ranks of a job on this host where to find each other."""
+
+    def environments(self, ranks: int) -> Sequence[Mapping[str, str]]:
+        """Return the variables of each rank."""
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            port = str(found.getsockname()[1])
+        return [{RANK: str(rank), SIZE: str(ranks), PORT: port} for rank in range(ranks)]
+
+
 ENGINE = SocketEngine()
 
 
 @hookimpl
 def gradtape_collectives() -> Sequence[Engine]:
     return [ENGINE]
+
+
+@hookimpl
+def gradtape_launchers() -> Mapping[str, Launcher]:
+    return {"$name": SocketLauncher()}
 ''',
     "tests/test_engine.py": '''\
 """check_engine: every collective, on one, two and three ranks; and a job of two processes."""
 
-import os
-import socket
 import subprocess
 import sys
 from threading import Lock
@@ -145,22 +162,17 @@ import gradtape as gt
 from gradtape.testing import check_engine
 
 from $module import ENGINE
-from $module.plugin import PORT, RANK, SIZE, Ranks
+from $module.plugin import PORT, Ranks, SocketLauncher
 
 PROGRAM = """
 import gradtape as gt
 
 group = gt.distributed.init()
 x = gt.constant([1.0, float(group.rank)])
-print(group.engine, group.all_reduce(x).tolist(), group.all_gather(x).tolist())
+text = f"{group.engine} {group.all_reduce(x).tolist()} {group.all_gather(x).tolist()}"
+print(f"{text}\\\\n", end="")  # at once, since both ranks print
 gt.distributed.shutdown()
 """
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def test_every_collective():
@@ -168,26 +180,21 @@ def test_every_collective():
 
     def connect(rank, size):
         with lock:
-            port = ports.setdefault(size, free_port())
-        return Ranks(rank, size, port)
+            port = ports.setdefault(size, SocketLauncher().environments(size)[0][PORT])
+        return Ranks(rank, size, int(port))
 
     report = check_engine(ENGINE, connect=connect)
     assert not report.wrong
 
 
-def test_a_job_of_two_processes():
-    port = str(free_port())
-    jobs = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, RANK: str(rank), SIZE: "2", PORT: port},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    told = [job.communicate(timeout=120)[0].strip() for job in jobs]
-    assert told == ["$name [2.0, 1.0] [[1.0, 0.0], [1.0, 1.0]]"] * 2
+def test_a_job_of_two_processes(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "gradtape", "train", "--engine", "$name", "--ranks", "2"]
+    done = subprocess.run(
+        [*command, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["$name [2.0, 1.0] [[1.0, 0.0], [1.0, 1.0]]"] * 2
 
 
 def test_gradtape_finds_the_plugin():

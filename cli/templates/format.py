@@ -1,4 +1,4 @@
-"""A format of weights: a function that writes arrays by name."""
+"""A format of weights: functions that write and read arrays by name."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ __all__ = ["FILES", "GROUP", "NEEDS", "TEST_NEEDS", "USE", "WHAT"]
 WHAT, GROUP, NEEDS, TEST_NEEDS = "A format of weights", '"gradtape.formats"', "", ""
 USE = """\
 import gradtape as gt
-from $module import read
 
 model = gt.layers.Dense(2)
 model(gt.ones((1, 3)))
 model.save_weights("weights.$module")
-model.load_weights(read("weights.$module"))
+model.load_weights("weights.$module")
 """
 FILES = {
     "src/$module/__init__.py": '''\
@@ -25,20 +24,20 @@ __all__ = ["read", "write"]
     "src/$module/plugin.py": '''\
 """The plugin, which gradtape imports when a format is first asked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gradtape.plugin import hookimpl
 
-from .files import write
+from . import files
 
 #: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
 gradtape_api = (1, 0)
 
 
 @hookimpl
-def gradtape_formats() -> Mapping[str, Callable[..., Any] | str]:
-    return {".$module": write}
+def gradtape_formats() -> Mapping[str, Any]:
+    return {".$module": files}  # an object with write and read
 ''',
     "src/$module/files.py": '''\
 """The files: one line of JSON that describes the arrays, then their bytes."""
@@ -68,8 +67,8 @@ def write(
             file.write(part.tobytes())
 
 
-def read(path: str | os.PathLike[str]) -> Arrays:
-    """Return the arrays of a file by name.
+def read(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, str]]:
+    """Return the arrays of a file by name, and its metadata.
 
     Raises
     ------
@@ -78,7 +77,8 @@ def read(path: str | os.PathLike[str]) -> Arrays:
     """
     with open(path, "rb") as file:
         try:
-            described = json.loads(file.readline(1 << 24))["arrays"]
+            head = json.loads(file.readline(1 << 24))
+            described, metadata = head["arrays"], head["metadata"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is not a file of $name") from error
         found = {}
@@ -90,7 +90,7 @@ def read(path: str | os.PathLike[str]) -> Arrays:
             found[name] = np.frombuffer(data, dtype).reshape(shape)
         if file.read(1):
             raise ValueError(f"{path} has more bytes than its arrays")
-    return found
+    return found, metadata
 ''',
     "tests/test_format.py": '''\
 """check_format: arrays of all kinds come back, and broken files are refused."""
@@ -99,11 +99,8 @@ import gradtape as gt
 import numpy as np
 from gradtape.testing import check_format
 
-from $module import read
-
-
 def test_arrays_of_all_kinds_come_back_and_broken_files_are_refused():
-    report = check_format(".$module", read=read)
+    report = check_format(".$module")
     assert not report.wrong and not report.refused
 
 
@@ -113,7 +110,7 @@ def test_weights_are_written_and_loaded(tmp_path):
     want = model(x).numpy()
     other(x)
     model.save_weights(tmp_path / "weights.$module")
-    other.load_weights(read(tmp_path / "weights.$module"))
+    other.load_weights(tmp_path / "weights.$module")
     np.testing.assert_array_equal(other(x).numpy(), want)
 
 

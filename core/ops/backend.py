@@ -47,7 +47,7 @@ class Backend:
     name
         The name that users select, for instance ``"numpy"``.
     array_module
-        The top-level module that defines the backend's array types, or a tuple of such modules; see
+        The module or package that defines the backend's array types, or a tuple of some; see
         :meth:`owns`.
 
     Examples
@@ -132,8 +132,8 @@ class Backend:
         bool
             By default, whether the type is defined in ``array_module``.
         """
-        root, mine = array_type.__module__.partition(".")[0], self.array_module
-        return root in (mine if isinstance(mine, tuple) else (mine,))
+        home, mine = f"{array_type.__module__}.", self.array_module
+        return any(home.startswith(f"{x}.") for x in (mine if isinstance(mine, tuple) else (mine,)))
 
     def unavailable(self) -> str | None:
         """Return why the backend cannot be used here, or ``None`` if it can."""

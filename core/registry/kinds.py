@@ -185,7 +185,7 @@ class _Backends(_Listed):
                 "defines its array types), or a method 'owns'"
             )
         for other in list(registry.backends.values()):
-            both = _modules(item) & _modules(other)
+            both = _shared(_modules(item), _modules(other))
             if not both or other.name == name:
                 continue
             if _found_first(registry, info, other.provider):  # it was merged later all the same
@@ -227,6 +227,12 @@ def _modules(backend: Backend) -> set[str]:
         return set()
     named = backend.array_module
     return set(named if isinstance(named, tuple) else (named,))
+
+
+def _shared(modules: set[str], others: set[str]) -> set[str]:
+    """Return the modules that others have, as they are or in a package, or a part of."""
+    pairs = [(x, f"{x}.", f"{y}.") for x in modules for y in others]
+    return {x for x, this, that in pairs if this.startswith(that) or that.startswith(this)}
 
 
 class _ForOps(Kind):
@@ -363,6 +369,10 @@ class _Hints(_Nested):
         info.hints.append(".".join(filter(None, name)))
 
 
+#: Values that no text names: those that an argument takes as they are, and results by mistake.
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, set, dict)
+
+
 class _Names(_Nested):
     """Objects that a text may name, by kind and name."""
 
@@ -377,6 +387,9 @@ class _Names(_Nested):
             )
         if type(text) is not str or not text:
             raise PluginError(f"{info}: gradtape_names: the name {text!r} of a {kind} is no text")
+        if item is None or isinstance(item, _PLAIN):
+            place = f" for the {kind} {text!r}"
+            raise self._wrong(info, item, "an object, a function or a class", place)
         if not info.may_use_reserved_names and is_reserved(text):
             who = info.distribution or info.name
             raise PluginError(
@@ -465,10 +478,20 @@ KINDS: tuple[Kind, ...] = (
     _ForOps("lowering", "(op name, target)", waits=True),
     Kind("command", "a function of a parser", callable, waits=True),
     Kind("exporter", "a function", callable, waits=True),
-    _Endings("storage", "a storage", lambda x: x is not None, waits=True),
+    _Endings(
+        "storage",
+        "a storage, which has 'write' and 'read'",
+        lambda x: all(callable(getattr(x, name, None)) for name in ("write", "read")),
+        waits=True,
+    ),
     Kind("dataset", "a function", callable, waits=True),
     Kind("diagnosis", "a function", callable, plural="diagnoses", waits=True),
-    Kind("launcher", "a launcher", lambda x: x is not None, waits=True),
+    Kind(
+        "launcher",
+        "a launcher (an instance of Launcher)",
+        lambda x: all(callable(getattr(x, name, None)) for name in ("command", "environments")),
+        waits=True,
+    ),
     _ByFunction("converter", "a function", callable, waits=True),
     Kind("sample", "a list of samples", lambda x: isinstance(x, Sequence), waits=True),
 )

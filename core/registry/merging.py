@@ -272,11 +272,15 @@ class Merged:
             raise PluginError(message)
 
     def _failed(self) -> str:
-        failed = [str(info) for info in self.infos if info.problem]
-        for info in self.infos:
-            if info.problem and info.name == PACKAGE:  # no plugin of gradtape was found
-                return f": {info.problem}"
-        return f" (not in use: {', '.join(failed)}; see 'gradtape plugins')" if failed else ""
+        failed = [info for info in self.infos if info.problem]
+        for info in failed:
+            if info.may_use_reserved_names and info.name == info.distribution:
+                return f": {info.problem}"  # gradtape's own plugins were not found at all
+        return (
+            f" (not in use: {', '.join(map(str, failed))}; see 'gradtape plugins')"
+            if failed
+            else ""
+        )
 
     def wait(self, info: PluginInfo, hook: str, load: Callable[[], Any]) -> None:
         """Note a plugin's hook, to call it when what it provides is first needed.

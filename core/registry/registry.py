@@ -316,8 +316,9 @@ class Registry(Merged):
             raise ValueError(f"no objects of the kind {kind!r} are named; kinds: {NAMED}")
         key, table = (kind, name), self.tables["names"]
         if type(name) is str and is_reserved(name):
-            # nobody else may provide it, so the plugins that are imported for it are the fewest
-            self.load("names", lambda: key in table)
+            # nobody else may provide it, so nobody else's plugin is imported for it
+            waiting = self._waiting.get("names", [])
+            self.load("names", lambda: key in table or not waiting[0][0].may_use_reserved_names)
         else:
             self.load("names")
         found = table.get(key)
@@ -395,7 +396,12 @@ class Registry(Merged):
         head = text.partition("::" if "::" in text else ".")[0]
         install = ""
         named = head.replace("-", "_").isidentifier() and head not in sys.stdlib_module_names
-        if named and not is_reserved(text):
+        here = [info for info in self.infos if head in (info.distribution, info.package)]
+        if here and not is_reserved(text):
+            label = f"{here[0].distribution} {here[0].version}".strip()
+            if label and not any(info.problem for info in here):  # these are named below
+                install = f"; {label} is installed, and provides no such name"
+        elif named and not is_reserved(text):
             install = f"; install the package {head!r} that provides it"
         return install + self._failed()
 

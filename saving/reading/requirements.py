@@ -40,7 +40,7 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         if "names" in record:
             texts = take(record, "names", list, "requires")
             missing += [x for x in map(str, texts) if not known.has_name(x)]
-        here = next((info for info in known.plugins if info.name == name), None)
+        here = next((info for info in known.infos if info.name == name), None)
         if missing and not allow_missing:
             try:
                 known.find(missing[0])

@@ -137,7 +137,7 @@ def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
         return False
     known = registry()
     by_hand = any(type(op.rules_provider) is str for op in known.ops.values())
-    return not by_hand and all(plugin.distribution for plugin in known.plugins)
+    return not by_hand and all(plugin.distribution for plugin in known.infos)
 
 
 def _current() -> str:

@@ -80,3 +80,31 @@ def test_a_clash_is_refused_for_its_item_alone(register: Register) -> None:
     with pytest.raises(PluginError, match="both provide the dataset 'faces'"):
         register("other", datasets={"faces": faces})
     assert gt.datasets.load("acme::faces") == [0, 1]
+
+
+def test_an_optimizer_that_is_none_is_refused_by_its_name(register: Register) -> None:
+    register("acme", names={"optimizer": {"acme.sgd": gt.training.losses.Huber}})
+    with pytest.raises(TypeError, match=r"as the optimizer 'acme\.sgd'; it must be a gradtape"):
+        gt.training.optimizers.get("acme.sgd")
+
+
+@pytest.mark.parametrize("name", ["acme.worst", "acme::worst"])
+def test_names_of_files_hold_values_of_qualified_metrics(
+    register: Register, tmp_path: Path, name: str
+) -> None:
+    def worst(y_true: Any, y_pred: Any) -> Any:
+        return gt.max(gt.abs(y_true - y_pred), axis=-1) * 0.0
+
+    register("acme", names={"metric": {name: worst}})
+    file = f"{{epoch:02d}}-{{{name}:.2f}}-{{val_{name}:04.1f}}.h5"
+    history = gt.training.fit(
+        gt.layers.Dense(1),
+        (gt.ones((4, 2)).numpy(), gt.ones((4, 1)).numpy()),
+        loss="mse",
+        metrics=[name],
+        validation_split=0.5,
+        callbacks=[gt.training.ModelCheckpoint(tmp_path / file)],
+        verbose=False,
+    )
+    assert {name, f"val_{name}"} <= set(history.history)
+    assert [path.name for path in tmp_path.iterdir()] == ["01-0.00-00.0.h5"]

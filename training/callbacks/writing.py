@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -11,6 +12,20 @@ from ...core.extend import late, public
 from .callback import Callback, Watching, number_of
 
 __all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
+
+
+class _FileName(Formatter):
+    """Fills in values by whole names: those of plugins are ``acme.name`` or ``acme::name``."""
+
+    def parse(self, format_string: Any) -> Iterator[tuple[str, str | None, str | None, str | None]]:
+        for text, name, spec, conversion in super().parse(format_string):
+            if spec and spec[0] == ":" and spec[1:2].isidentifier():
+                rest, _, spec = spec[1:].partition(":")
+                name = f"{name}::{rest}"
+            yield text, name, spec, conversion
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return kwargs[field_name], field_name
 
 
 class ModelCheckpoint(Watching):
@@ -86,11 +101,11 @@ class ModelCheckpoint(Watching):
         super().on_train_begin()
         numbers = {"epoch": 1} if self.save_freq == "epoch" else {"epoch": 1, "batch": 1}
         try:
-            names = [name for _, name, _, _ in Formatter().parse(self.filepath) if name]
+            names = [name for _, name, _, _ in _FileName().parse(self.filepath) if name]
             if "batch" in names and "batch" not in numbers:
                 raise ValueError("{batch} needs save_freq=, a number of batches")
             # other callbacks may add values, so unknown names are an error only later
-            self.filepath.format(**{**dict.fromkeys(names, 1.0), **numbers})
+            _FileName().format(self.filepath, **{**dict.fromkeys(names, 1.0), **numbers})
         except (LookupError, ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"ModelCheckpoint: {self.filepath!r} cannot be filled in: {error}. Values are "
@@ -120,7 +135,7 @@ class ModelCheckpoint(Watching):
             self.best = float(value)
         known = {**logs, "epoch": epoch + 1, **({} if batch is None else {"batch": batch + 1})}
         try:
-            path = self.filepath.format(**known)
+            path = _FileName().format(self.filepath, **known)
         except LookupError as error:
             raise ValueError(
                 f"ModelCheckpoint: {self.filepath!r} needs {error}; there are {', '.join(known)}"

@@ -70,5 +70,10 @@ def get(optimizer: Any) -> Optimizer:
             f"unknown optimizer {optimizer!r}{meant(optimizer, names)}"
             f"{', '.join(sorted(names))}; or pass an optimizer{known.lacking(optimizer)}"
         )
-    made: Optimizer = found() if isinstance(found, type) else found
+    made = found() if isinstance(found, type) else found
+    if not isinstance(made, Optimizer):
+        raise TypeError(
+            f"a plugin provides {made!r:.80} as the optimizer {optimizer!r}; it must be a "
+            "gradtape.training.Optimizer, or a class of one"
+        )
     return made

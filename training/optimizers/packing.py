@@ -93,6 +93,7 @@ class Group:
         "_is_marked",
         "_lasting",
         "_new",
+        "_on_tensors",
         "_rule_now",
         "_rules",
         "_scratch",
@@ -134,6 +135,7 @@ class Group:
         #: The part that each variable holds; ``_copies`` has the calls that copy it.
         self.parts: list[Any] = [None] * len(self.variables)
         self._copies: list[Any] = [None] * len(self.variables)
+        self._on_tensors = False
         self._rules: dict[tuple[int, int], Rule | None] = {}
         self._blocks = list(_blocks(self.bounds, columns[0][0].dtype.itemsize))
         self._scratch: list[Array] = []
@@ -182,13 +184,32 @@ class Group:
         value, *state = self.flat
         gradient = self.xp.concat(gradients, axis=None)
         if self._is_marked:
-            new, changed = returned(self._update(value, gradient, state, settings), state)
+            new, changed = self._computed(value, gradient, state, settings)
             pairs = zip((new, *changed), self.flat, strict=True)
             return [_as_array(x, old) if isinstance(x, Tensor) else x for x, old in pairs]
         shape = self.bounds[0][2]
         value, gradient, *state = [self.xp.reshape(x, shape) for x in (value, gradient, *state)]
-        new, changed = returned(self._update(value, gradient, state, settings), state)
+        new, changed = self._computed(value, gradient, state, settings)
         return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
+
+    def _computed(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, Sequence[Any]]:
+        """Return the new value and state.
+
+        A formula that calls gradtape's functions computes tensors. Some libraries' arrays refuse
+        them as operands; such a formula then receives tensors.
+        """
+        if not self._on_tensors:
+            try:
+                return returned(self._update(value, gradient, state, settings), state)
+            except TypeError:
+                if type(value) is np.ndarray:
+                    raise
+        value, gradient, *state = map(Tensor, (value, gradient, *state))
+        found = returned(self._update(value, gradient, state, settings), state)
+        self._on_tensors = True
+        return found
 
     def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
         """Return the formula as a rule; None if it cannot run block by block."""

@@ -49,6 +49,12 @@ def test_things_that_are_no_ops_or_for_no_op() -> None:
         ({"modules": [gt.Module]}, "gradtape_modules returned .* instead of a mapping from names"),
         ({"modules": {"m.Mine": gt.Module()}}, "for 'm.Mine' instead of a class"),
         ({"modules": {3: gt.Module}}, "3 as a key instead of a name"),
+        (
+            {"names": {"activation": {"m.act": 3}}},
+            r"3 for the activation 'm\.act' instead of an object",
+        ),
+        ({"launchers": {"m": 3}}, "3 for 'm' instead of a launcher"),
+        ({"storages": {".m": 3}}, "3 for '.m' instead of a storage, which has 'write' and 'read'"),
         ({"executors": {"mine": "plain"}}, "'plain' for 'mine' instead of a function of a graph"),
         (
             {"collectives": Engine()},
