@@ -283,11 +283,15 @@ class Merged:
             raise PluginError(message)
 
     def _failed(self) -> str:
-        failed = [str(info) for info in self.infos if info.problem]
-        for info in self.infos:
-            if info.name == info.distribution == PACKAGE:  # nothing else was found
-                return f": {info.problem}"
-        return f" (not in use: {', '.join(failed)}; see 'gradtape plugins')" if failed else ""
+        failed = [info for info in self.infos if info.problem]
+        why = [info.problem for info in failed if info.problem != "disabled"]
+        if not self.ops and why:  # nothing else was found
+            return f": {why[0]}"
+        return (
+            f" (not in use: {', '.join(map(str, failed))}; see 'gradtape plugins')"
+            if failed
+            else ""
+        )
 
     def wait(self, info: PluginInfo, hook: str, load: Callable[[], Any]) -> None:
         """Note a plugin's hook, to call it when what it provides is first needed.
