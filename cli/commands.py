@@ -9,10 +9,12 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.errors import PluginError
-from ..core.extend import late, public, registry
+from ..core.extend import is_strict, late, public, raise_problems, registry
+from .careful import answer_of, quietly
 from .choosing import HELP
 from .new_plugin import KINDS, new_plugin
 from .plugins import check, op_table, plugin_json, plugin_table
@@ -28,22 +30,30 @@ def run(arguments: Sequence[str]) -> int:
     arguments
         The arguments after the program's name.
     """
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        root = parser()
+    try:
+        with quietly(), warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always")
+            root = parser()
+    except KeyboardInterrupt:
+        print("gradtape: interrupted", file=sys.stderr)
+        return 130
     options = root.parse_args(arguments)
     if options.command is None:
         root.print_help()
         return 0
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack characters
         sys.stdout.reconfigure(errors="backslashreplace")
+    reports = getattr(options, "shows_plugins", False)
     try:
-        if not getattr(options, "shows_plugins", False):  # else its report has them
+        if not reports:
+            _refuse_problems()
             for told in noted:
                 warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
         code: int = _function(options)(options) or 0
         if sys.stdout is not None:  # closed by the shell
             sys.stdout.flush()
+        if reports:  # which have been shown, all of them
+            _refuse_problems()
     except KeyboardInterrupt:
         print("gradtape: interrupted", file=sys.stderr)
         return 130
@@ -61,6 +71,12 @@ def run(arguments: Sequence[str]) -> int:
             print(f"gradtape {options.command}: {text}", file=sys.stderr)
         return getattr(options, "failure", 1)
     return code
+
+
+def _refuse_problems() -> None:
+    """Raise if a plugin has a problem, and the user wants that to be an error."""
+    if is_strict():
+        raise_problems(registry())
 
 
 def parser() -> argparse.ArgumentParser:
@@ -90,12 +106,11 @@ def parser() -> argparse.ArgumentParser:
             continue
         command = commands.add_parser(name, help=_help(add))
         command.set_defaults(run=None)
-        try:
-            add(command)
-        except (Exception, SystemExit) as error:  # one command that fails leaves the others
+        _, problem = answer_of(partial(add, command))
+        if problem:  # one command that fails leaves the others
             message = (
                 f"{known.owner('command', name)}: the command {name!r} cannot be used: its "
-                f"function raised {type(error).__name__}: {error}"
+                f"function raised {problem}"
             )
             commands.choices[name] = _refuse(argparse.ArgumentParser(prog=command.prog), message)
     return root
@@ -103,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _help(add: Callable[..., None]) -> str:
     """Return a command's help: the first line of its function's docstring."""
-    line = (add.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+    line = str(add.__doc__ or "").strip().partition("\n")[0].rstrip(".").replace("%", "%%")
     return line[:1].lower() + line[1:] if line[1:2].islower() else line
 
 

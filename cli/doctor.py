@@ -9,17 +9,20 @@ import platform
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import late, public
+from ..core.extend import late, public, registry
 from ..plugins.numpy.threads import NEEDED, pools
+from .careful import answer_of, quietly
 from .cores import cores, quota
 from .launching import THREADS
-from .plugins import quiet_registry
+from .plugins import all_ops
 from .plugins import unavailable as no_backend
 
 __all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
@@ -50,13 +53,23 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
         Whether to time a matrix product with one thread and with BLAS's own number of threads.
         This takes about two seconds.
     """
+    with quietly():
+        found = _findings()
+    if measure:
+        found["product"] = _product()
+    found["advice"] = [*_advice(found), *found.pop("broken")]
+    return found
+
+
+def _findings() -> dict[str, Any]:
+    """Return the report without what is measured and the advice."""
     sections, broken = _sections()
     packages = {"gradtape": "gradtape"}
     variables: dict[str, None] = {}
     for told in sections.values():
         packages |= told.pop("packages", {})
         variables |= dict.fromkeys(told.pop("variables", ()))
-    found: dict[str, Any] = {
+    return {
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
         "system": platform.platform(),
         "installation": _installation(),
@@ -71,10 +84,6 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
         "sections": {name: told for name, told in sections.items() if told},
         "broken": broken,
     }
-    if measure:
-        found["product"] = _product()
-    found["advice"] = [*_advice(found), *found.pop("broken")]
-    return found
 
 
 def doctor_json(measure: bool = True) -> str:
@@ -146,10 +155,13 @@ def _version(module: str, names: str | list[str]) -> tuple[str, str | None]:
     first, *others = [names] if isinstance(names, str) else names
     if module == "gradtape":  # of the code, whatever metadata is installed
         return first, str(public("__version__"))
-    if importlib.util.find_spec(module) is None:
-        return first, None
+    try:
+        if importlib.util.find_spec(module) is None:
+            return first, None
+    except (ImportError, ValueError):  # of a package that is not here; or an imitation of a module
+        return first, "?" if module in sys.modules else None
     for name in (first, *others):
-        with suppress(PackageNotFoundError):
+        with suppress(PackageNotFoundError, ValueError):
             return first, version(name)
     return first, "?"
 
@@ -184,48 +196,57 @@ def _plugins() -> list[dict[str, Any]]:
             "distribution": info.distribution,
             "version": info.version,
             "problem": info.problem,
+            "choice": info.choice,
         }
-        for info in quiet_registry().plugins
+        for info in all_ops().plugins
     ]
 
 
 def _sections() -> tuple[dict[str, dict[str, Any]], list[str]]:
     """Return what plugins report, by section, and advice on those that cannot."""
-    known = quiet_registry()
+    known = registry()
     found: dict[str, dict[str, Any]] = {}
     broken = []
     for name, diagnose in known.diagnoses.items():
-        try:
-            told = json.loads(json.dumps(diagnose()))
-            if not isinstance(told, dict):
-                raise TypeError(f"it is {type(told).__name__}, not a mapping")
-            wrong = [
-                key for key, kind in _PARTS.items() if not isinstance(told.get(key, kind()), kind)
-            ]
-            if wrong:
-                raise TypeError(f"{wrong[0]!r} is {type(told[wrong[0]]).__name__}")
+        told, problem = answer_of(partial(_told_by, diagnose))
+        if problem:
+            broken.append(f"{known.owner('diagnosis', name)} cannot report {name!r}: {problem}.")
+        else:
             found[name] = told
-        except Exception as error:  # another distribution's code
-            broken.append(
-                f"{known.owner('diagnosis', name)} cannot report {name!r}: "
-                f"{type(error).__name__}: {error}."
-            )
     clashes = [told for (kind, _), told in known.clashes.items() if kind == "diagnosis"]
     return found, [*broken, *clashes]
 
 
+def _told_by(diagnose: Callable[[], Any]) -> dict[str, Any]:
+    """Return a section as JSON values, after checking the parts that have a meaning."""
+    told = json.loads(json.dumps(diagnose()))
+    if not isinstance(told, dict):
+        raise TypeError(f"it is {type(told).__name__}, not a mapping")
+    for key, kind in _PARTS.items():
+        part = told.get(key, kind())
+        if not isinstance(part, kind):
+            raise TypeError(f"{key!r} is {type(part).__name__}")
+        texts = (
+            [x for y in part.values() for x in (y if isinstance(y, list) else [y])]
+            if isinstance(part, dict)
+            else part
+        )
+        if any(type(x) is not str or not x for x in texts):
+            raise TypeError(f"{key!r} holds something else than texts")
+    return told
+
+
 def _backends() -> dict[str, str | None]:
-    return {name: no_backend(x) for name, x in quiet_registry().backends.items()}
+    return {name: no_backend(x) for name, x in registry().backends.items()}
 
 
 def _devices() -> dict[str, Any]:
     """Return what backends report about their devices, for those that report anything."""
     found = {}
-    for name, backend in quiet_registry().backends.items():
-        try:
-            found[name] = backend.diagnosis()
-        except Exception as error:  # another distribution's code
-            advice = f"The backend {name!r} cannot report: {type(error).__name__}: {error}."
+    for name, backend in registry().backends.items():
+        found[name], problem = answer_of(partial(_told_by, lambda x=backend: x.diagnosis() or {}))
+        if problem:
+            advice = f"The backend {name!r} cannot report: {problem}."
             found[name] = {"lines": [], "advice": [advice]}
     return {name: told for name, told in found.items() if told}
 
@@ -233,11 +254,12 @@ def _devices() -> dict[str, Any]:
 def _executors() -> dict[str, str | None]:
     """Return why executors cannot be used, for those that say so."""
     found = {}
-    for name, executor in quiet_registry().executors.items():
-        try:
-            found[name] = getattr(executor, "unavailable", lambda: None)()
-        except Exception as error:  # another distribution's code
-            found[name] = f"unavailable() raised {type(error).__name__}: {error}"
+    for name, executor in registry().executors.items():
+        found[name], problem = answer_of(getattr(executor, "unavailable", lambda: None))
+        if problem:
+            found[name] = f"unavailable() raised {problem}"
+        elif found[name] is not None:
+            found[name] = str(found[name])
     return found
 
 
@@ -342,7 +364,7 @@ def _about_plugin(plugin: dict[str, Any]) -> str:
     fix = f" (pip install --upgrade {distribution})" if distribution else ""
     return (
         f"The plugin {name!r} is not in use. {problem}. Fix it{fix}, or disable it with "
-        f"GRADTAPE_DISABLE_PLUGINS={name}."
+        f"GRADTAPE_DISABLE_PLUGINS={plugin['choice']}."
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, public, registry
+from .careful import answer_of, quietly
 
-__all__ = ["check", "op_table", "plugin_json", "plugin_table", "quiet_registry", "unavailable"]
+__all__ = ["all_ops", "check", "op_table", "plugin_json", "plugin_table", "unavailable"]
 
 #: The words for kinds of things that are not those of the attributes of ``PluginInfo``.
 _WORDS = {"collectives": "engines", "late_ops": "late groups"}
@@ -20,7 +20,12 @@ _WORDS = {"collectives": "engines", "late_ops": "late groups"}
 
 def plugin_table() -> str:
     """Return tables of plugins and what they provide, with notes on what cannot be used."""
-    found = quiet_registry()
+    with quietly():
+        return _table()
+
+
+def _table() -> str:
+    found = all_ops()
     late = [info.name for info in found.infos if info.waiting]
     infos = found.plugins
     api = ["api"] if any(info.api for info in infos) else []
@@ -59,7 +64,8 @@ def _counts(info: PluginInfo) -> str:
 
 def op_table() -> str:
     """Return a table of the ops, with the plugins that provide each kernel and gradient."""
-    found = quiet_registry()
+    with quietly():
+        found = all_ops()
     rows: list[Sequence[Any]] = [("op", "kernel from", "gradient from", "own kernels for")]
     for name, kernel, gradient, special in _ops(found):
         rows.append((name, kernel, gradient or "-", ", ".join(special) or "-"))
@@ -88,9 +94,17 @@ def plugin_json(ops: bool = False) -> str:
     the keys ``name``, ``kernel``, ``gradient``, ``own_kernels`` and ``contested``: what several
     plugins provide, with ``kind``, ``for`` (a backend or target), ``winner`` and ``others``.
     """
-    found = quiet_registry()
-    if ops:
-        return json.dumps([_op_record(found, *row) for row in _ops(found)], indent=2)
+    with quietly():
+        return json.dumps(_op_records() if ops else _plugin_records(), indent=2)
+
+
+def _op_records() -> list[dict[str, Any]]:
+    found = all_ops()
+    return [_op_record(found, *row) for row in _ops(found)]
+
+
+def _plugin_records() -> list[dict[str, Any]]:
+    found = all_ops()
     late = {id(info): sorted(info.waiting) for info in found.infos}
     records = []
     for info in found.plugins:
@@ -102,7 +116,7 @@ def plugin_json(ops: bool = False) -> str:
         more = {"notes": info.notes, "late": late[id(info)]}
         unusable = {"unavailable": _unavailable(info, found)}
         records.append({**who, **versions, **state, **more, **provided, **unusable})
-    return json.dumps(records, indent=2)
+    return records
 
 
 def _op_record(
@@ -140,11 +154,9 @@ def _ops(found: Registry) -> Iterator[tuple[str, str, str | None, list[str]]]:
         yield name, _provider(op.provider), gradient, special
 
 
-def quiet_registry() -> Registry:
-    """Return the registry with all ops, without warnings about plugins that are not in use."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # the table shows them
-        found = registry()
+def all_ops() -> Registry:
+    """Return the registry, with all ops in it."""
+    found = registry()
     for prefix in found.late_ops:
         with suppress(PluginError):  # the ops are then missing in the table
             found.find(f"{prefix}::")
@@ -153,10 +165,12 @@ def quiet_registry() -> Registry:
 
 def unavailable(part: Backend | Engine) -> str | None:
     """Return why a backend or engine cannot be used here; one that cannot say it is named."""
-    try:
-        return part.unavailable()
-    except Exception as error:  # another distribution's code
-        return f"{part.name!r}: unavailable() raised {type(error).__name__}: {error}"
+    found, problem = answer_of(part.unavailable)
+    if problem:
+        return f"{part.name!r}: unavailable() raised {problem}"
+    if found is not None and not isinstance(found, str):
+        return f"{part.name!r}: unavailable() returned {type(found).__name__} instead of a text"
+    return found
 
 
 def _status(info: PluginInfo, found: Registry) -> tuple[str, str]:

@@ -203,11 +203,12 @@ from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
-from .registry.host import register_plugin, registry, unregister_plugin
+from .registry.host import HOST, register_plugin, registry, unregister_plugin
 from .registry.info import Candidate, PluginInfo
 from .registry.kinds import NAMED
+from .registry.loading import raise_problems, raised
 from .registry.registry import Registry
-from .registry.settings import DISABLE, MODULES
+from .registry.settings import DISABLE, MODULES, is_strict, listed, reporting
 from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
@@ -243,6 +244,7 @@ __all__ = [
     "COMPARISONS",
     "COUNTS",
     "DISABLE",
+    "HOST",
     "IN_TRACES",
     "MADE",
     "MODULES",
@@ -407,6 +409,7 @@ __all__ = [
     "is_frozen",
     "is_noted",
     "is_open",
+    "is_strict",
     "is_transformed",
     "is_unbuilt",
     "is_users_call",
@@ -425,6 +428,7 @@ __all__ = [
     "leave",
     "lifted",
     "line_of",
+    "listed",
     "local_constants",
     "loop_limit",
     "losses_of",
@@ -457,6 +461,8 @@ __all__ = [
     "public",
     "put_away",
     "put_back",
+    "raise_problems",
+    "raised",
     "rank_of",
     "ranks_in_words",
     "recording_to",
@@ -466,6 +472,7 @@ __all__ = [
     "register_plugin",
     "registry",
     "replay",
+    "reporting",
     "row_of",
     "ruled_weights",
     "run_for_meant",

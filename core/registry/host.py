@@ -5,7 +5,9 @@ It is imported when the registry is first needed, because finding plugins takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -22,7 +24,7 @@ from .hookspecs import PROJECT
 from .info import PluginInfo
 from .installed import Found, installed_plugins, loaded_by_name
 from .kinds import KINDS
-from .loading import Results, cause, tell
+from .loading import Results, cause, misspelt_backends, raise_problems, tell
 from .registry import Registry
 from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, said
 from .stated import look_at
@@ -48,6 +50,8 @@ class PluginHost:
         self._disabled: set[str] = set()
         self._order: list[str] | None = None
         self._discovering = False
+        #: The plugin that is imported now, or whose hooks are called.
+        self.running: PluginInfo | None = None
         self._told: set[str] = set()  # the names already warned about
         self._results = Results()
         self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Meanings
@@ -117,18 +121,20 @@ class PluginHost:
         return info.problem or next(iter(info.clashes), None)
 
     def _put(self, plugin: Any, name: str, replace: bool) -> None:
-        self._by_hand[name] = plugin
-        (self._replacing.add if replace else self._replacing.discard)(name)
-        self._results.forget(name)
-        self.forget()
+        with IMPORTING:  # another thread may be looking at these
+            self._by_hand[name] = plugin
+            (self._replacing.add if replace else self._replacing.discard)(name)
+            self._results.forget(name)
+            self.forget()
 
     def unregister(self, name: str) -> None:
         """Remove a plugin registered by hand; see :func:`unregister_plugin`."""
-        if name not in self._by_hand:
-            raise PluginError(f"no plugin called {name!r} was registered by hand")
-        del self._by_hand[name]
-        self._results.forget(name)
-        self.forget()
+        with IMPORTING:
+            if name not in self._by_hand:
+                raise PluginError(f"no plugin called {name!r} was registered by hand")
+            del self._by_hand[name]
+            self._results.forget(name)
+            self.forget()
 
     def end(self, name: str, plugin: Any) -> None:
         """Remove a plugin registered by hand, unless this was done, or it was replaced."""
@@ -139,8 +145,9 @@ class PluginHost:
         """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
         if name not in self._disabled:
             self._warn_unknown("disable_plugin", [name], self._candidates()[0])
-        (self._disabled.add if disabled else self._disabled.discard)(name)
-        self.forget()
+        with IMPORTING:
+            (self._disabled.add if disabled else self._disabled.discard)(name)
+            self.forget()
 
     def set_order(self, names: Sequence[str]) -> None:
         """Set which plugins take precedence; see :func:`order_plugins`."""
@@ -176,14 +183,14 @@ class PluginHost:
             try:
                 found = self._discover()
                 if is_strict():
-                    _raise_problems(found)
+                    raise_problems(found)
                 self._registry = found
             finally:
                 self._discovering = False
         for info in found.infos:
             if info.problem and info.problem != "disabled" and info.name != quiet:
                 tell(info)
-        for told in _misspelt_backends(found):
+        for told in misspelt_backends(found):
             warn_user(told, RuntimeWarning)
         known = [Found(info, _nothing) for info in found.infos]
         for variable in (DISABLE, ALLOW):
@@ -200,10 +207,11 @@ class PluginHost:
             if info.problem:
                 continue
             if hook:
-                result.wait(info, hook, partial(self._late, info, load, hook))
+                result.wait(info, hook, partial(self._late, info, load, hook, loaded))
                 continue
             try:
-                plugin = load()
+                with self._asking(info):
+                    plugin = load()
                 hooks = look_at(info, plugin)
                 self._check_twin(info, plugin, loaded)
                 loaded.append((info, plugin, hooks))
@@ -213,7 +221,9 @@ class PluginHost:
                 info.problem = cause(info, error)
         for info, plugin, hooks in sorted(loaded, key=_after_ops):
             try:
-                result.add(info, self._results.of(info, plugin, hooks))
+                with self._asking(info):
+                    provided = self._results.of(info, plugin, hooks)
+                result.add(info, provided)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -238,17 +248,30 @@ class PluginHost:
             told += "; after importlib.reload, call gradtape.register_plugin(..., replace=True)"
         raise PluginError(told)
 
-    def _late(self, info: PluginInfo, load: Callable[[], Any], hook: str) -> tuple[Any, int] | None:
+    @contextmanager
+    def _asking(self, info: PluginInfo) -> Iterator[None]:
+        before, self.running = self.running, info
+        try:
+            yield
+        finally:
+            self.running = before
+
+    def _late(
+        self, info: PluginInfo, load: Callable[[], Any], hook: str, loaded: list[Any]
+    ) -> tuple[Any, int] | None:
         """Return what one hook of a plugin provides, now that it is needed, and its rank."""
         try:
-            plugin = load()
-            hooks = look_at(info, plugin)
-            if hook not in hooks:
-                raise PluginError(
-                    f"it is declared in the entry-point group '{PROJECT}.{hook}', but has no hook "
-                    f"gradtape_{hook}"
-                )
-            return self._results.of(info, plugin, {hook: hooks[hook]})[hook]
+            with self._asking(info):
+                plugin = load()
+                if any(plugin is each for _, each, _ in loaded):
+                    return None  # it was declared for all hooks too, and these have been called
+                hooks = look_at(info, plugin)
+                if hook not in hooks:
+                    raise PluginError(
+                        f"it is declared in the entry-point group '{PROJECT}.{hook}', but has no "
+                        f"hook gradtape_{hook}"
+                    )
+                return self._results.of(info, plugin, {hook: hooks[hook]})[hook]
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -266,7 +289,10 @@ class PluginHost:
         found += [loaded_by_name(text) for text in listed(MODULES)]
         found += [Found(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
         left_out = [*self._disabled, *listed(DISABLE)]
-        for info, _, _ in found:
+        infos = {id(each.info): each.info for each in found}.values()
+        names = Counter(info.name for info in infos)
+        for info in infos:
+            info.shares_name = names[info.name] > 1
             if said(info.distribution, info.name, left_out):
                 info.problem = "disabled"
         return found, notes
@@ -337,30 +363,6 @@ def _after_ops(loaded: tuple[PluginInfo, Any, Any]) -> tuple[bool, bool]:
         not ("ops" in hooks or "late_ops" in hooks),
         "gradients" in hooks or "kernels" in hooks or "lowerings" in hooks,
     )
-
-
-def _misspelt_backends(found: Registry) -> list[str]:
-    """Return messages about kernels for backends that no plugin provides, but nearly one does."""
-    told = []
-    for info in found.infos:
-        for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
-            near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
-            if near:
-                text = f"{info} has kernels for the backend {name!r}, which no plugin provides"
-                told.append(text + near)
-    return told
-
-
-def _raise_problems(found: Registry) -> None:
-    """Raise if anything is wrong with a plugin, as the user asked."""
-    problems = [
-        *(info.problem for info in found.infos if info.problem not in (None, "disabled")),
-        *dict.fromkeys(told for info in found.infos for told in info.clashes),
-        *found.notes,
-        *_misspelt_backends(found),
-    ]
-    if problems:
-        raise PluginError("; ".join(map(str, problems)))
 
 
 #: The plugin host of this process.

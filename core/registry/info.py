@@ -34,6 +34,8 @@ class PluginInfo:
         What its author should know, although it is in use.
     package
         The package that its entry point is in; empty if registered by hand.
+    shares_name
+        Whether another plugin, of another distribution, has the same name.
     api
         The version of the plugin interface that it was written for, if it says so.
     compatible_since
@@ -68,6 +70,7 @@ class PluginInfo:
     version: str = ""
     package: str = ""
     problem: str | None = None
+    shares_name: bool = False
     api: tuple[int, int] | None = None
     compatible_since: str = ""
     clashes: list[str] = field(default_factory=list, repr=False)
@@ -101,6 +104,11 @@ class PluginInfo:
         """The names of what it provides, by kind: ``"ops"``, ``"kernels"``, ..."""
         lists = {name: x for name, x in vars(self).items() if isinstance(x, list)}
         return {name: x for name, x in lists.items() if name not in ("clashes", "notes")}
+
+    @property
+    def choice(self) -> str:
+        """What selects it, and no other plugin, in ``GRADTAPE_DISABLE_PLUGINS`` and its like."""
+        return f"{self.distribution}:{self.name}" if self.shares_name else self.name
 
     @property
     def may_use_reserved_names(self) -> bool:

@@ -329,7 +329,7 @@ class _Functions(Kind):
     """Replacements for the functions of other libraries, from any number of plugins per module."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
-        return [((name, info.name), load) for name, load in super().items(info, provided)]
+        return [((name, info), load) for name, load in super().items(info, provided)]
 
     def note(self, info: PluginInfo, name: Any, item: Any) -> None:
         info.functions.append(name[0])

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..base.unknown import line_of, warn_user
 from ..errors import PluginError
-from .hooks import Hook
+from .hooks import Hook, near_names
 from .info import PluginInfo
 from .settings import DISABLE, is_strict
 
-__all__ = ["Results", "cause", "tell"]
+if TYPE_CHECKING:
+    from .registry import Registry
+
+__all__ = ["Results", "cause", "misspelt_backends", "raise_problems", "raised", "tell"]
+
+#: The hooks that return a mapping of mappings.
+_NESTED = ("names", "hints", "gradients")
 
 
 class Results:
@@ -56,9 +62,7 @@ class Results:
         key = info.distribution, info.name, hook
         known = self._returned.get(key)
         if known is None or known[0] is not plugin or known[1] != function:
-            result = function()
-            if isinstance(result, Iterator):
-                result = list(result)
+            result = _copy(function(), hook in _NESTED)
             if hook in ("late_ops", "functions") and isinstance(result, dict):
                 result = {
                     name: self._loader(plugin, hook, name, load) if callable(load) else load
@@ -89,6 +93,29 @@ class _Loader:
         return self.result
 
 
+def _copy(result: Any, nested: bool) -> Any:
+    """Return what a hook returned, as it is now: computed if it is lazy, and no longer changed."""
+    if isinstance(result, (Iterator, list)):
+        return list(result)
+    if isinstance(result, Mapping):
+        return {name: _copy(x, False) if nested else x for name, x in result.items()}
+    return result
+
+
+def raised(error: BaseException) -> str:
+    """Return the class and the text of an error, which may fail to make one.
+
+    Parameters
+    ----------
+    error
+        What a plugin raised.
+    """
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # its __str__
+        return type(error).__name__
+
+
 def cause(info: PluginInfo, error: BaseException) -> str:
     """Return why a plugin is not in use, with the place of an error.
 
@@ -104,7 +131,7 @@ def cause(info: PluginInfo, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     if not place and frames:
         place = f"{frames[-1].filename}:{frames[-1].lineno}"
-    return f"{info}: {type(error).__name__}: {error}" + (f" (at {place})" if place else "")
+    return f"{info}: {raised(error)}" + (f" (at {place})" if place else "")
 
 
 def tell(info: PluginInfo) -> None:
@@ -117,5 +144,46 @@ def tell(info: PluginInfo) -> None:
     """
     if is_strict():
         raise PluginError(str(info.problem))
-    told = f"not in use: {info.problem}; or disable it with {DISABLE}={info.name}"
+    told = f"not in use: {info.problem}; or disable it with {DISABLE}={info.choice}"
     warn_user(told, RuntimeWarning)
+
+
+def misspelt_backends(found: Registry) -> list[str]:
+    """Return messages about kernels for backends that no plugin provides, but nearly one does.
+
+    Parameters
+    ----------
+    found
+        The registry, with all plugins that are imported at once.
+    """
+    told = []
+    for info in found.infos:
+        for name in sorted({backend for _, backend in info.kernels} - found.backends.keys()):
+            near = near_names(name, found.backends, cutoff=0.75)  # otherwise it may be disabled
+            if near:
+                text = f"{info} has kernels for the backend {name!r}, which no plugin provides"
+                told.append(text + near)
+    return told
+
+
+def raise_problems(found: Registry) -> None:
+    """Raise if anything is wrong with a plugin, as the user may want it.
+
+    Parameters
+    ----------
+    found
+        The registry, with all plugins that are imported at once.
+
+    Raises
+    ------
+    PluginError
+        The message lists all problems, clashes and notes.
+    """
+    problems = [
+        *(info.problem for info in found.infos if info.problem not in (None, "disabled")),
+        *dict.fromkeys(told for info in found.infos for told in info.clashes),
+        *found.notes,
+        *misspelt_backends(found),
+    ]
+    if problems:
+        raise PluginError("; ".join(map(str, problems)))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ... import hints
 from ...public import IMPORTING
 from ..base.table import PACKAGE
-from ..base.unknown import warn_user
 from ..errors import PluginError
 from .changes import GivenRules, Meanings
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
+from .loading import cause, tell
 from .replacements import Replacements, called
 from .settings import ORDER
 
@@ -61,7 +61,7 @@ class Merged:
     collectives: dict[str, Engine]
     formats: dict[str, Any]
     late_ops: dict[str, Callable[[], Any]]
-    functions: dict[tuple[str, str], Callable[[], Any]]
+    functions: dict[tuple[str, PluginInfo], Callable[[], Any]]
     hints: dict[tuple[str, str], str]
     modules: dict[str, type]
     names: dict[tuple[str, str], Any]
@@ -93,6 +93,7 @@ class Merged:
         self._known_ops: dict[str, Op] = {}  # from any plugin, in use or not
         # hooks that are called when their results are first needed, by hook
         self._waiting: dict[str, list[tuple[PluginInfo, Callable[[], Any]]]] = {}
+        self._importing: list[tuple[PluginInfo, Callable[[], Any]]] = []
         self._loaded: set[str] = set()  # the prefixes of late ops
         #: What plugins changed in the ops of others.
         self.rules = GivenRules()
@@ -113,18 +114,28 @@ class Merged:
         if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
-            while waiting and not enough():
-                info, load = waiting[0]
-                provided = load()
-                del waiting[0]  # only now, so that an interrupted import is repeated
+            while not enough():
+                # not one whose import is what asks
+                entry = next((each for each in waiting if each not in self._importing), None)
+                if entry is None:
+                    return
+                info, load = entry
+                self._importing.append(entry)
+                try:
+                    provided = load()
+                finally:
+                    self._importing.remove(entry)
+                waiting.remove(entry)  # only now, so that an interrupted import is repeated
                 info.waiting.discard(hook)
                 if provided is None:
                     continue
                 try:
                     self.add(info, {hook: provided})
-                except PluginError as error:  # one plugin's mistake must not hide what others have
-                    info.problem = str(error)
-                    warn_user(f"not in use: {info.problem}", RuntimeWarning)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # its mistake must not hide what others have
+                    info.problem = cause(info, error)
+                    tell(info)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -273,9 +284,9 @@ class Merged:
 
     def _failed(self) -> str:
         failed = [info for info in self.infos if info.problem]
-        for info in failed:
-            if info.may_use_reserved_names and info.name == info.distribution:
-                return f": {info.problem}"  # gradtape's own plugins were not found at all
+        why = [info.problem for info in failed if info.problem != "disabled"]
+        if not self.ops and why:  # nothing else was found
+            return f": {why[0]}"
         return (
             f" (not in use: {', '.join(map(str, failed))}; see 'gradtape plugins')"
             if failed
@@ -397,9 +408,9 @@ def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
     return (
         f"{', '.join(map(str, others))} and {last} both provide the {kind.name} {name!r}, and "
         f"neither takes precedence: name the one that wins first in the environment variable "
-        f"{ORDER}={last.name}, or in gradtape.order_plugins([{last.name!r}]); or disable one with "
-        f"GRADTAPE_DISABLE_PLUGINS={last.name} (or {others[-1].name}), or with "
-        f"gradtape.disable_plugin({last.name!r})"
+        f"{ORDER}={last.choice}, or in gradtape.order_plugins([{last.choice!r}]); or disable one "
+        f"with GRADTAPE_DISABLE_PLUGINS={last.choice} (or {others[-1].choice}), or with "
+        f"gradtape.disable_plugin({last.choice!r})"
     )
 
 

@@ -10,6 +10,7 @@ from ...public import IMPORTING
 from ..errors import PluginError
 from ..ops.primitive import Primitive
 from .info import PluginInfo
+from .loading import raised
 
 if TYPE_CHECKING:
     from .registry import Registry
@@ -28,11 +29,11 @@ class Replacements:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._loaded: set[tuple[str, str]] = set()
+        self._loaded: set[tuple[str, PluginInfo]] = set()
         # by another library's function: its name with the module, and the replacement
         self._found: dict[Any, tuple[str, Any]] = {}
         self._owners: dict[Any, PluginInfo] = {}
-        self._wrong_tables: dict[tuple[str, str], str] = {}
+        self._wrong_tables: dict[tuple[str, PluginInfo], str] = {}
 
     def of(self, function: Any) -> tuple[str, Any] | None:
         """Return what to use instead of another library's function.
@@ -105,9 +106,9 @@ class Replacements:
         }
         return next((known[name] for name in names if name in known), None)
 
-    def _load_functions(self, key: tuple[str, str]) -> None:
+    def _load_functions(self, key: tuple[str, PluginInfo]) -> None:
         """Resolve the names in a plugin's table of another library's functions."""
-        module, info = key[0], self._registry.owners["function", key]
+        module, info = key
         table = called(info, f"functions for {module}", self._registry.functions[key])
         if not isinstance(table, Mapping):
             raise PluginError(
@@ -128,7 +129,7 @@ class Replacements:
             if other is not info:
                 item = PluginError(
                     f"{info} and {other} both replace {module}.{name} for tensors; disable one "
-                    f"with gradtape.disable_plugin({info.name!r})"
+                    f"with gradtape.disable_plugin({info.choice!r})"
                 )
             self._found[theirs] = f"{module}.{name}", item
 
@@ -150,6 +151,4 @@ def called(info: PluginInfo, what: str, load: Callable[[], Any]) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin that exits must not end the program
-        raise PluginError(
-            f"{info}: its {what} cannot be loaded: {type(error).__name__}: {error}"
-        ) from error
+        raise PluginError(f"{info}: its {what} cannot be loaded: {raised(error)}") from error

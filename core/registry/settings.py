@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "is_strict",
     "listed",
     "matches",
+    "reporting",
     "said",
 ]
 
@@ -32,6 +35,7 @@ MODULES = "GRADTAPE_PLUGIN_MODULES"
 STRICT = "GRADTAPE_PLUGINS_STRICT"
 #: What the list of plugins to use always has.
 _ALWAYS = "gradtape:*"
+_REPORTING = ContextVar("reporting", default=False)
 
 
 def listed(variable: str) -> list[str]:
@@ -39,8 +43,25 @@ def listed(variable: str) -> list[str]:
     return [name.strip() for name in os.environ.get(variable, "").split(",") if name.strip()]
 
 
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Let problems with plugins be no errors in a block, whatever the user wants: it reports them.
+
+    Yields
+    ------
+    None
+    """
+    token = _REPORTING.set(True)
+    try:
+        yield
+    finally:
+        _REPORTING.reset(token)
+
+
 def is_strict() -> bool:
     """Return whether every problem with a plugin is an error."""
+    if _REPORTING.get():
+        return False
     value = os.environ.get(STRICT, "").strip().lower()
     return value not in ("", "0", "false", "no", "off")
 

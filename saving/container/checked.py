@@ -319,6 +319,8 @@ def _length(path: str, storage: Storage) -> int:
                 count += 1
                 if count > _MOST_FILES:
                     raise UnsafeFile(f"{path}: more than {_MOST_FILES:,} files")
+                if not entry.name.isprintable():  # libraries warn of it, as it is
+                    raise UnsafeFile(f"{path}: a file in it is called {entry.name!r:.80}")
                 state = entry.stat(follow_symlinks=False)
                 if stat.S_ISDIR(state.st_mode):
                     folders.append(entry.path)

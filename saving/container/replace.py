@@ -173,17 +173,24 @@ def put_in_place(source: str, path: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing_file(path: str) -> Iterator[str]:
+def replacing_file(path: str, name: str = "") -> Iterator[str]:
     """Let a block write a new file under a name, then put it in place like :func:`replacing`.
+
+    Parameters
+    ----------
+    path
+        The target.
+    name
+        The new file's name until then; by default the target's.
 
     Yields
     ------
     str
-        A path in a new, hidden folder next to the target, with the target's name.
+        A path in a new, hidden folder next to the target.
     """
     target = resolved(path)
     with _new_folder(target) as folder:
-        place = os.path.join(folder, os.path.basename(target))
+        place = os.path.join(folder, name or os.path.basename(target))
         yield place
         put_in_place(place, target)
 
@@ -234,13 +241,8 @@ def _new_folder(target: str) -> Iterator[str]:
     try:
         if _stat(target) is not None:  # otherwise one of them may be all that there is
             _sweep(target)
-        new = f"{_prefix(target)}{secrets.token_hex(8)}.tmp"
-        os.mkdir(new)
+        new, descriptor = _made_folder(target)
         try:
-            if sys.platform != "win32":
-                descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
-                with contextlib.suppress(OSError):
-                    fcntl.flock(descriptor, fcntl.LOCK_SH)
             yield new
         finally:
             shutil.rmtree(new, ignore_errors=True)
@@ -249,6 +251,23 @@ def _new_folder(target: str) -> Iterator[str]:
             raise
         raise SaveError(f"{target}: cannot be written ({error.strerror or error})") from error
     finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _made_folder(target: str) -> tuple[str, int]:
+    """Create a folder, and lock it; return its path and the lock's descriptor, or -1."""
+    while True:
+        new, descriptor = f"{_prefix(target)}{secrets.token_hex(8)}.tmp", -1
+        os.mkdir(new)
+        if sys.platform == "win32":
+            return new, descriptor
+        with contextlib.suppress(FileNotFoundError):  # who sweeps was quicker than the lock
+            descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
+            with contextlib.suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            if os.path.samestat(os.fstat(descriptor), os.stat(new)):
+                return new, descriptor
         if descriptor >= 0:
             os.close(descriptor)
 

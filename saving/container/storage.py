@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -193,7 +194,8 @@ class Storage:
     def recognises(self, path: str) -> bool:
         """Return whether what is at a path looks like a file of this container.
 
-        By default, whether it is a folder, if files of this container are folders.
+        By default, whether it is a folder, if files of this container are folders. A container that
+        does not define this reads only files with its endings.
         """
         return os.path.isdir(path) if self.is_folder else os.path.isfile(path)
 
@@ -325,8 +327,11 @@ def open_file(origin: Origin, max_bytes: int | None = None, keep_open: bool = Fa
 def recognised(origin: Any) -> Storage | None:
     """Return the container that recognises a file, the one of its name first; None for bytes."""
     if isinstance(origin, (str, os.PathLike)):
-        place = os.fsdecode(origin)
-        for storage in dict.fromkeys([storage_of(origin), *endings().values()]):
-            if storage.recognises(place):
-                return storage
+        place, named = os.fsdecode(origin), storage_of(origin)
+        for storage in dict.fromkeys([named, *endings().values()]):
+            if storage is not named and type(storage).recognises is Storage.recognises:
+                continue  # it does not look at what is there
+            with suppress(Exception):  # one container's mistake must not hide what the file is
+                if storage.recognises(place):
+                    return storage
     return None

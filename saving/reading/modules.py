@@ -292,6 +292,8 @@ def restore_config(
                 raise MissingOp(config[key].reason)
         else:
             raise DamagedFile(f"{where}: configuration {key[:80]!r} is a {tag[:80]!r}")
+    if not issubclass(cls, Module):  # before anything is made of it
+        raise DamagedFile(f"{where}: {cls.__name__} is not a module class")
     build = getattr(cls, "from_config", None)
     try:
         with policy("float32"):  # only the file decides, not the caller's policy

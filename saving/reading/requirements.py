@@ -40,7 +40,7 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
         if "names" in record:
             texts = take(record, "names", list, "requires")
             missing += [x for x in map(str, texts) if not known.has_name(x)]
-        here = next((info for info in known.infos if info.name == name), None)
+        here = _plugin_here(known.infos, name, distribution)
         if missing and not allow_missing:
             try:
                 known.find(missing[0])
@@ -60,6 +60,20 @@ def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
             "verify compares the file's functions with the samples in it",
             UserWarning,
         )
+
+
+def _plugin_here(infos: Sequence[Any], name: str, distribution: str) -> Any:
+    """Return the plugin that a file names; not one of this name of another distribution."""
+    named = [info for info in infos if info.name == name]
+    same = [info for info in named if _normal(info.distribution) == _normal(distribution)]
+    # one that was registered by hand may come from a distribution, and the other way round
+    by_hand = [info for info in named if not (info.distribution and distribution)]
+    return next(iter(same or by_hand), None)
+
+
+def _normal(distribution: str) -> str:
+    """Return a distribution's name as packaging compares it."""
+    return re.sub("[-_.]+", "-", distribution).lower()
 
 
 def _missing(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from ...core.extend import registry
-from ..container.replace import put_in_place, resolved
+from ...core.extend import raised, registry
+from ..container.replace import replacing_file
 from ..container.storage import ending_of, endings
 from ..errors import SaveError
 
@@ -70,24 +69,25 @@ def _write(path: str, ending: str, write: Any, arrays: Any, metadata: Any) -> No
         ):
             write(path, arrays, metadata)
             return
-        folder = os.path.dirname(resolved(path))
-        with TemporaryDirectory(prefix=".", dir=folder, ignore_cleanup_errors=True) as held:
-            temporary = os.path.join(held, f"weights{ending}")
-            write(temporary, arrays, metadata)
+        with replacing_file(path, f"weights{ending}") as temporary:
+            try:
+                write(temporary, arrays, metadata)
+            except OSError as error:
+                raise _failed(path, ending, error) from error
             if not os.path.isfile(temporary):
                 raise SaveError(
                     f"{path}: the plugin's function for {ending} wrote no file at the path that it "
                     "received; one that writes something else sets its attribute replaces = True, "
                     "and receives the path itself"
                 )
-            put_in_place(temporary, path)
     except SaveError:
         raise
     except Exception as error:
-        raise SaveError(
-            f"{path}: the plugin's function for {ending} failed with {type(error).__name__}: "
-            f"{error}"
-        ) from error
+        raise _failed(path, ending, error) from error
+
+
+def _failed(path: str, ending: str, error: Exception) -> SaveError:
+    return SaveError(f"{path}: the plugin's function for {ending} failed with {raised(error)}")
 
 
 def _format_of(path: Any) -> tuple[str, Any]:

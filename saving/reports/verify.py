@@ -9,12 +9,19 @@ import sys
 import warnings
 from dataclasses import asdict
 
-from ...core.extend import as_group_of_one, current_backend, current_device, registry
+from ...core.extend import (
+    MODULES,
+    as_group_of_one,
+    current_backend,
+    current_device,
+    listed,
+    registry,
+)
 from ...core.extend import backend as select_backend
 from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
 from ..container.file import is_old
 from ..container.source import Source
-from ..container.storage import open_file
+from ..container.storage import Storage, open_file, recognised
 from ..errors import UnsafeFile, guarded
 from ..reading.contents import open_contents
 from .checks import checked, too_long
@@ -120,7 +127,13 @@ def verify(
 
 
 def _check(path: str, max_bytes: int | None) -> None:
-    """Refuse a damaged file, and one of another kind, before a process is started."""
+    """Refuse a damaged file, and one of another kind, before a process is started.
+
+    A container that leaves the checks to a library is read only there, within the limits.
+    """
+    container = recognised(path)
+    if container is not None and type(container).open is Storage.open:
+        return
     if os.path.isfile(path):
         source = Source(path)
         start = source.read(0, min(9, source.size))
@@ -137,7 +150,9 @@ def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
         return False
     known = registry()
     by_hand = any(type(op.rules_provider) is str for op in known.ops.values())
-    return not by_hand and all(plugin.distribution for plugin in known.infos)
+    # these the other process imports, too, but not from the working directory
+    modules = [] if "" in sys.path else listed(MODULES)
+    return not by_hand and all(x.distribution or x.name in modules for x in known.infos)
 
 
 def _current() -> str:

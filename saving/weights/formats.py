@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import BackendUnavailable
-from ...core.extend import registry
+from ...core.extend import raised, registry
 from ..container.profile import MAX_PATHS
 from ..container.source import Source
 from ..container.storage import open_file, recognised
@@ -84,14 +84,15 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
             for end, x in known.formats.items()
             if hasattr(x, "recognises") and _reads(x)
         }
-        found = [(end, x) for end, x in reads.values() if x.recognises(file)]
+        failed: list[str] = []
+        found = [(end, x) for end, x in reads.values() if _recognises(end, x, file, failed)]
         if found:
             ranks = {end: known.candidates("format", end)[0].rank for end, _ in found}
             end, item = min(found, key=lambda x: (x[1] is not named, ranks[x[0]]))
             return _read(end, item, path, file.path, max_bytes)
         if container is not None:
             return open_own(path, max_bytes)
-        guess = file.guess()
+        guess = "".join([file.guess(), *failed])
     finally:
         file.close()
     formats = known.formats.items()
@@ -106,15 +107,32 @@ def _reads(item: Any) -> bool:
     return hasattr(item, "read") or hasattr(item, "open")
 
 
+def _recognises(ending: str, item: Any, file: Source, failed: list[str]) -> bool:
+    """Return whether a file is of a format; note one that fails, which must not hide the others."""
+    try:
+        return bool(item.recognises(file))
+    except DamagedFile:  # it is shorter than what the format looks at
+        return False
+    except Exception as error:
+        failed.append(f"; the format {ending} cannot tell ({raised(error)})")
+        return False
+
+
 def _read(ending: str, item: Any, origin: Any, path: str, max_bytes: int) -> Arrays:
     """Return what a format reads."""
     try:
         if hasattr(item, "open"):
-            opened: Arrays = item.open(origin, max_bytes)
+            opened = item.open(origin, max_bytes)
+            if not isinstance(opened, Arrays):
+                raise TypeError(f"open returned {type(opened).__name__} instead of Arrays")
             return opened
         parameters = inspect.signature(item.read).parameters
         found = item.read(origin, **({"max_bytes": max_bytes} if "max_bytes" in parameters else {}))
         arrays, metadata = found if isinstance(found, tuple) else (found, {})
+        if not isinstance(metadata, Mapping) or any(
+            type(x) is not str for pair in metadata.items() for x in pair
+        ):
+            raise TypeError(f"its metadata are {metadata!r:.80} instead of texts by name")
         held = of_arrays(arrays)
     except (LoadError, BackendUnavailable):
         raise

@@ -104,6 +104,11 @@ BROKEN: dict[str, tuple[str, dict[str, bytes], str]] = {
     "it exits with 0": ("raise SystemExit", {}, "SystemExit"),
     "an exception of its own": ("raise GeneratorExit('odd')", {}, "GeneratorExit: odd (at "),
     "a hook exits": (HOOK + "raise SystemExit('no')", {}, "SystemExit: no (at "),
+    "an error without a text": (
+        "class E(Exception):\n    def __str__(self): return 1 / 0\nraise E",
+        {},
+        "plugin 'acme' (acme 1.0): E (at ",
+    ),
     "a hook fails": (HOOK + "raise OSError('no')", {}, "OSError: no (at "),
     "a hook returns a number": (HOOK + "return 5", {}, "gradtape_ops returned 5 instead of"),
     "metadata in Latin-1": (

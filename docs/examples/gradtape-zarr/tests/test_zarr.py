@@ -155,6 +155,12 @@ KERNEL = "variables/hidden/kernel"
         (edited("", lambda x: x["attributes"].update(texts="[1]")), DamagedFile, "texts"),
         (lambda path: (path / "more").symlink_to("/"), UnsafeFile, "neither a file nor a folder"),
         (lambda path: (path / KERNEL / "c" / "0" / "0").unlink(), DamagedFile, "digest"),
+        (
+            lambda path: os.truncate(path / KERNEL / "c" / "0" / "0", 2**36),
+            UnsafeFile,
+            "smaller than the file of its chunk",
+        ),
+        (lambda path: (path / "a\x1b[2Jb").touch(), UnsafeFile, r"called 'a\\x1b\[2Jb'"),
         (lambda path: (path / KERNEL / "zarr.json").write_text("{"), DamagedFile, "Zarr"),
         (lambda path: (path / "zarr.json").unlink(), LoadError, "as Zarr"),
         (lambda path: zarr.create_array(path / "more", data=np.ones(3)), LoadError, "digests|more"),

@@ -25,6 +25,7 @@ class Opened(Stored):
         # consolidated metadata could claim arrays that are not there
         self._group = zarr.open_group(path, mode="r", zarr_format=3, use_consolidated=False)
         self._arrays: dict[str, Any] = {}
+        self._path = path
         self.attributes = dict(self._group.attrs)
 
     def declared(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
@@ -36,6 +37,11 @@ class Opened(Stored):
             # a codec, or a chunk larger than the array, could take any amount of memory
             if codecs != ["BytesCodec"] or item.chunks != one_chunk(item.shape):
                 raise UnsafeFile(f"/{name} is not stored in one plain chunk")
+            # Zarr reads all of a chunk's file, whatever the array's size is
+            chunk = f"{self._path}/{name}/{item.metadata.encode_chunk_key((0,) * item.ndim)}"
+            most = max(1, item.size) * item.dtype.itemsize
+            if os.path.isfile(chunk) and os.path.getsize(chunk) > most:
+                raise UnsafeFile(f"/{name} is smaller than the file of its chunk")
             self._arrays[f"/{name}"] = item
             yield f"/{name}", item.dtype.name, item.shape
 
