@@ -19,7 +19,7 @@ Executors
     ``compiling``, ``default``, ``end_step``, ``kernel_of``, ``local_constants``, ``plain``,
     ``set_arrays``
 Engines
-    ``Communicator``, ``Engine``
+    ``Communicator``, ``Engine``, ``Launcher``, ``Place``, ``place``
 Classes in files
     ``Module``, ``saved_classes``
 

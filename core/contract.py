@@ -31,6 +31,7 @@ from .graphs.plain import argument_of, by_backend, compiling, default, kernel_of
 from .module.module import Module, saved_classes
 from .ops.backend import Backend, backend_of, to_numpy
 from .ops.collectives import Communicator, Engine
+from .ops.launching import Launcher, Place, place
 from .ops.rule import NONDIFF
 from .ops.sender import Sender
 from .ops.stopwatch import Stopwatch
@@ -50,9 +51,11 @@ __all__ = [
     "Engine",
     "F",
     "Graph",
+    "Launcher",
     "Module",
     "Node",
     "Op",
+    "Place",
     "PluginError",
     "PluginInfo",
     "Read",
@@ -77,6 +80,7 @@ __all__ = [
     "largest",
     "local_constants",
     "ops",
+    "place",
     "plain",
     "rank_of",
     "registry",

@@ -17,7 +17,15 @@ PLACE = "GRADTAPE_PLACE"
 
 
 class Place(NamedTuple):
-    """The rank of this process and the number of processes, in the job and on its host."""
+    """The rank of this process and the number of processes, in the job and on its host.
+
+    Attributes
+    ----------
+    rank, size
+        The number of this process in the job, from 0, and the number of all processes.
+    local_rank, local_size
+        The same among the processes on this host.
+    """
 
     rank: int
     size: int
@@ -34,7 +42,7 @@ class Launcher:
 
     Examples
     --------
-    >>> from gradtape.core.extend import Launcher
+    >>> from gradtape.plugin import Launcher
     >>> class Sockets(Launcher):
     ...     def environments(self, ranks):
     ...         return [{"SOCKETS_ADDRESS": "127.0.0.1:4711"}] * ranks
@@ -96,14 +104,27 @@ class Launcher:
         return [{}] * ranks
 
 
-def place(environment: Mapping[str, str] = os.environ) -> Place | None:
+def place(environment: Mapping[str, str] | None = None) -> Place | None:
     """Return this process's place in its job; ``None`` if no launcher started it.
 
     Parameters
     ----------
     environment
-        The environment variables of the process.
+        The environment variables of a process; by default, those of this one.
+
+    Returns
+    -------
+    Place or None
+        What ``gradtape train`` has noted, or what the first launcher that recognises the process
+        says.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import place
+    >>> place({"GRADTAPE_PLACE": "3,4,1,2"}).local_rank
+    1
     """
+    environment = os.environ if environment is None else environment
     told = environment.get(PLACE, "").split(",")
     if len(told) == len(Place._fields) and all(map(str.isdecimal, told)):
         return Place(*map(int, told))
