@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import late, public
+from ..core.extend import DISABLE, late, public
 from ..plugins.numpy.threads import NEEDED, pools
 from .cores import cores, quota
 from .launching import THREADS
@@ -342,7 +342,7 @@ def _about_plugin(plugin: dict[str, Any]) -> str:
     fix = f" (pip install --upgrade {distribution})" if distribution else ""
     return (
         f"The plugin {name!r} is not in use. {problem}. Fix it{fix}, or disable it with "
-        f"GRADTAPE_DISABLE_PLUGINS={name}."
+        f"{DISABLE}={name}."
     )
 
 

@@ -204,10 +204,10 @@ from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
 from .registry.host import register_plugin, registry, unregister_plugin
-from .registry.info import Candidate, PluginInfo
+from .registry.info import PluginInfo
 from .registry.kinds import NAMED
 from .registry.registry import Registry
-from .registry.settings import DISABLE, MODULES
+from .registry.settings import DISABLE, VARIABLES
 from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
@@ -245,7 +245,6 @@ __all__ = [
     "DISABLE",
     "IN_TRACES",
     "MADE",
-    "MODULES",
     "NAMED",
     "NONDIFF",
     "PLACE",
@@ -255,6 +254,7 @@ __all__ = [
     "STORE",
     "TRAINING",
     "UNARY",
+    "VARIABLES",
     "ArrayOperators",
     "Backend",
     "BackendUnavailable",
@@ -263,7 +263,6 @@ __all__ = [
     "BeyondOrder",
     "BinaryOp",
     "Branch",
-    "Candidate",
     "Communicator",
     "Composed",
     "ConcreteFunction",

@@ -16,7 +16,7 @@ from .changes import GivenRules, Meanings
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
 from .replacements import Replacements, called
-from .settings import ORDER
+from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:
     from ..ops.backend import Backend
@@ -377,7 +377,7 @@ def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
         f"{', '.join(map(str, others))} and {last} both provide the {kind.name} {name!r}, and "
         f"neither takes precedence: name the one that wins first in the environment variable "
         f"{ORDER}={last.name}, or in gradtape.order_plugins([{last.name!r}]); or disable one with "
-        f"GRADTAPE_DISABLE_PLUGINS={last.name} (or {others[-1].name}), or with "
+        f"{DISABLE}={last.name} (or {others[-1].name}), or with "
         f"gradtape.disable_plugin({last.name!r})"
     )
 
