@@ -81,7 +81,7 @@ from .base.sizes import (
     unsure,
 )
 from .base.spec import TensorSpec, describe
-from .base.table import F, late, ops, public
+from .base.table import F, late, late_entry, ops, public
 from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
 from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
@@ -421,6 +421,7 @@ __all__ = [
     "lacks_weights",
     "largest",
     "late",
+    "late_entry",
     "leave",
     "lifted",
     "line_of",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..registry.registry import Registry
     from ..tensors.op import Op
 
-__all__ = ["F", "face", "late", "op_named", "ops", "public", "registry"]
+__all__ = ["F", "face", "late", "late_entry", "op_named", "ops", "public", "registry"]
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -32,6 +32,15 @@ def late(name: str) -> Any:
     """Return a module of the package, importing it if necessary."""
     with IMPORTING:  # not half of it, while another thread imports it
         return import_module(f"{PACKAGE}.{name}")
+
+
+def late_entry(module: str, table: str, key: Any) -> Callable[..., Any]:
+    """Return a function from a table of a module that is imported when the function first runs."""
+
+    def entry(*given: Any, **params: Any) -> Any:
+        return getattr(late(module), table)[key](*given, **params)
+
+    return entry
 
 
 def registry() -> Registry:
