@@ -40,7 +40,7 @@ _TABLE = {
     ".core.functions.recompute": "recompute_grad",
     ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
-    ".core.ops.backend": "backend",
+    ".core.ops.backends.selection": "backend",
     ".core.registry.hookspecs": "hookimpl",
     ".core.registry.host": (
         "disable_plugin order_plugins register_plugin registry unregister_plugin"

@@ -35,7 +35,7 @@ from .core.functions.function import function as function
 from .core.functions.recompute import recompute_grad as recompute_grad
 from .core.graphs.executors import executor as executor
 from .core.module.module import Module as Module
-from .core.ops.backend import backend as backend
+from .core.ops.backends.selection import backend as backend
 from .core.registry.hookspecs import hookimpl as hookimpl
 from .core.registry.host import disable_plugin as disable_plugin
 from .core.registry.host import order_plugins as order_plugins

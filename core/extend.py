@@ -164,17 +164,11 @@ from .module.hidden import is_code, slots_of, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
 from .module.told import told
-from .ops.backend import (
-    Backend,
-    backend,
-    backend_of,
-    check_same_backend,
-    current_backend,
-    current_device,
-    scope_of,
-    settled,
-    to_numpy,
-)
+from .ops.backends.backend import Backend
+from .ops.backends.owners import backend_of, check_same_backend, scope_of, settled, to_numpy
+from .ops.backends.selection import backend, current_backend, current_device
+from .ops.backends.sender import Sender
+from .ops.backends.stopwatch import Stopwatch
 from .ops.collectives import (
     BatchRows,
     Communicator,
@@ -198,8 +192,6 @@ from .ops.host_kernels import runs_on_host
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
-from .ops.sender import Sender
-from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.dtypes import SCALARS
-from .backend import Backend
+from .backends.backend import Backend
 from .record import inferred
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from ..base.handle import Handle
 from ..base.sizes import shapes_differ
 from ..base.spec import describe
 from ..errors import PluginError
-from .backend import Backend, backend_for_type
+from .backends.backend import Backend
+from .backends.owners import backend_for_type
 from .dispatch import transforms
 from .record import inferred
 

@@ -16,7 +16,7 @@ from ..base import table
 from ..base.generations import MADE
 from ..base.unknown import count_as_library, user_line, warn_user
 from ..errors import PluginError
-from ..ops import backend as backends
+from ..ops.backends import owners
 from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
@@ -155,7 +155,7 @@ class PluginHost:
         with IMPORTING:
             old, self._registry = self._registry, None
             table.forget()
-            backends.forget()
+            owners.forget()
             if old is not None:
                 self._meant = old.meanings.all()
                 old.give_back()

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.dtypes import as_dtype
 from ..errors import UnknownName, UnknownOp
-from ..ops.backend import Backend
+from ..ops.backends.backend import Backend
 from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
