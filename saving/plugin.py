@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import hookimpl, late
-from .container.file import SafeFile
-from .container.profile import SIGNATURE
+from .container.hdf5.file import SafeFile
+from .container.hdf5.profile import SIGNATURE
+from .container.hdf5.write import COMPRESSIONS, check, write
 from .container.source import Source
 from .container.storage import Storage
-from .container.write import COMPRESSIONS, check, write
 from .errors import LoadError, UnsafeFile
 
 __all__ = ["gradtape_diagnoses", "gradtape_formats", "gradtape_storages"]

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from ...core.extend import as_group_of_one, current_backend, current_device, registry
 from ...core.extend import backend as select_backend
 from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
-from ..container.file import is_old
+from ..container.hdf5.file import is_old
 from ..container.source import Source
 from ..container.storage import open_file
 from ..errors import UnsafeFile, guarded

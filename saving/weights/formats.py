@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import registry
-from ..container.profile import MAX_PATHS
+from ..container.limits import MAX_PATHS
 from ..container.source import Source
 from ..container.storage import open_file, recognised
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
