@@ -144,14 +144,13 @@ class _Hdf5Weights:
     def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""
         file = Source(origin)
-        # gradtape writes this version of the superblock, and other programs hardly ever
-        ours = file.read(8, 1) == b"\x02"
-        arrays = None if ours else late("saving.weights.keras").open_keras(file, max_bytes)
-        return (
-            late("saving.weights.formats").open_own(origin, max_bytes)
-            if ours or (arrays is None)
-            else arrays
-        )
+        arrays = None
+        # gradtape writes version 2 of the superblock, and other programs hardly ever
+        if file.read(8, 1) != b"\x02":
+            arrays = late("saving.weights.keras").open_keras(file, max_bytes)
+        if arrays is None:
+            arrays = late("saving.weights.formats").open_own(origin, max_bytes)
+        return arrays
 
 
 class _KerasArchive:
