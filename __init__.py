@@ -42,9 +42,8 @@ _TABLE = {
     ".core.module.module": "Module",
     ".core.ops.backends.selection": "backend",
     ".core.registry.hookspecs": "hookimpl",
-    ".core.registry.host": (
-        "disable_plugin order_plugins register_plugin registry unregister_plugin"
-    ),
+    ".core.registry.host": "registry",
+    ".core.registry.managing": "disable_plugin order_plugins register_plugin unregister_plugin",
     ".core.tape.arguments": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",

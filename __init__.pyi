@@ -37,11 +37,11 @@ from .core.graphs.executors import executor as executor
 from .core.module.module import Module as Module
 from .core.ops.backends.selection import backend as backend
 from .core.registry.hookspecs import hookimpl as hookimpl
-from .core.registry.host import disable_plugin as disable_plugin
-from .core.registry.host import order_plugins as order_plugins
-from .core.registry.host import register_plugin as register_plugin
 from .core.registry.host import registry as registry
-from .core.registry.host import unregister_plugin as unregister_plugin
+from .core.registry.managing import disable_plugin as disable_plugin
+from .core.registry.managing import order_plugins as order_plugins
+from .core.registry.managing import register_plugin as register_plugin
+from .core.registry.managing import unregister_plugin as unregister_plugin
 from .core.tape.arguments import UnconnectedGradients as UnconnectedGradients
 from .core.tape.tape import GradientTape as GradientTape
 from .core.tensors.convert import as_tensor as as_tensor

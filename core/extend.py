@@ -195,9 +195,10 @@ from .ops.rule import NONDIFF, Composed
 from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
-from .registry.host import register_plugin, registry, unregister_plugin
+from .registry.host import registry
 from .registry.info import PluginInfo
 from .registry.kinds import NAMED
+from .registry.managing import register_plugin, unregister_plugin
 from .registry.registry import Registry
 from .registry.settings import DISABLE, VARIABLES
 from .registry.stated import means_the_same

@@ -2,5 +2,5 @@
 
 Built on ops. ``hookspecs`` lists the hooks. ``installed``, ``loading`` and ``settings`` find
 plugins; ``hooks``, ``stated`` and ``kinds`` check them. ``merging`` merges what they provide,
-``registry`` looks it up, and ``host`` holds the registry of this process.
+``registry`` looks it up, ``host`` holds the registry of this process, and ``managing`` changes it.
 """
