@@ -19,12 +19,23 @@ PLACE = "GRADTAPE_PLACE"
 class Place(NamedTuple):
     """The rank of this process and the number of processes, in the job and on its host.
 
-    Attributes
+    Parameters
     ----------
     rank, size
         The number of this process in the job, from 0, and the number of all processes.
     local_rank, local_size
-        The same among the processes on this host.
+        The same among the processes of the job on this host.
+
+    Raises
+    ------
+    TypeError
+        If a number is missing.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Place
+    >>> Place(rank=3, size=4, local_rank=1, local_size=2).local_rank
+    1
     """
 
     rank: int
@@ -105,24 +116,28 @@ class Launcher:
 
 
 def place(environment: Mapping[str, str] | None = None) -> Place | None:
-    """Return this process's place in its job; ``None`` if no launcher started it.
+    """Return this process's place in its job.
 
     Parameters
     ----------
     environment
-        The environment variables of a process; by default, those of this one.
+        The environment variables of the process; those of this process by default.
 
     Returns
     -------
     Place or None
-        What ``gradtape train`` has noted, or what the first launcher that recognises the process
-        says.
+        None if no launcher started the process.
+
+    Raises
+    ------
+    PluginError
+        If a launcher of a plugin cannot be imported.
 
     Examples
     --------
     >>> from gradtape.plugin import place
-    >>> place({"GRADTAPE_PLACE": "3,4,1,2"}).local_rank
-    1
+    >>> place({}) is None
+    True
     """
     environment = os.environ if environment is None else environment
     told = environment.get(PLACE, "").split(",")
