@@ -184,14 +184,30 @@ class _Backends(_Listed):
                 f"{info}: the backend {name!r} needs an attribute 'array_module' (the module that "
                 "defines its array types), or a method 'owns'"
             )
-        for other in registry.backends.values():
+        for other in list(registry.backends.values()):
             both = _modules(item) & _modules(other)
-            if both and other.name != name:
-                raise Clash(
-                    f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
-                    f"which belong to the backend {other.name!r} ({other.provider}); only one "
-                    f"backend can own an array type: call yours {other.name!r} to replace that one"
-                )
+            if not both or other.name == name:
+                continue
+            if _found_first(registry, info, other.provider):  # it was merged later all the same
+                told = _claims(other.provider, other.name, both, name, info)
+                registry.displace(self, other.name, told)
+            else:
+                raise Clash(_claims(info, name, both, other.name, other.provider))
+
+
+def _found_first(registry: Registry, info: PluginInfo, other: PluginInfo) -> bool:
+    """Return whether a plugin was found before another one; their merging has another order."""
+    places = {id(x): place for place, x in enumerate(registry.infos)}
+    return places.get(id(info), len(places)) < places.get(id(other), len(places))
+
+
+def _claims(info: PluginInfo, name: str, both: set[str], first: str, owner: PluginInfo) -> str:
+    """Return the message for a backend whose arrays another one has."""
+    return (
+        f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, which "
+        f"belong to the backend {first!r} ({owner}); only one backend can own an array type: call "
+        f"yours {first!r} to replace that one"
+    )
 
 
 class _Collectives(_Listed):

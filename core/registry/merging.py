@@ -351,6 +351,23 @@ class Merged:
         ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
         self.tables["backends"] = {name: table[name] for name in ordered}
 
+    def displace(self, kind: Kind, name: str, message: str) -> None:
+        """Take an item out of use, because of another one that was found before it.
+
+        Parameters
+        ----------
+        kind, name
+            The item's kind and name.
+        message
+            What whoever asks for it is told.
+        """
+        key = kind.name, name
+        for candidate in self._candidates.pop(key, ()):
+            candidate.info.clashes.append(message)
+        self.clashes[key] = message
+        self.owners.pop(key, None)
+        kind.remove(self, name, message)
+
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
         key = kind.name, name

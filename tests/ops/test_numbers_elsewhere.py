@@ -13,7 +13,7 @@ from table import FUNCTIONS, SAMPLES
 import gradtape as gt
 from gradtape.core.extend import flatten, map_structure
 from gradtape.errors import BackendMismatch
-from gradtape.testing.tables import as_called
+from gradtape.testing.backends import as_called
 
 JAX = gt.registry().backend("jax").unavailable()
 PLACES = [NAME, pytest.param("jax", marks=pytest.mark.skipif(JAX is not None, reason=str(JAX)))]
