@@ -323,13 +323,12 @@ def _package(plugin: Any) -> str:
 
 
 def _after_ops(loaded: tuple[PluginInfo, Any, Any]) -> tuple[bool, bool]:
-    """Sort plugins with ops first, and of these, those last that may have rules for others' ops.
-
-    All others stay in the order in which they were found: the first backend owns an array type.
-    """
-    hooks = loaded[2].keys()
-    has_ops = not hooks.isdisjoint(("ops", "late_ops"))
-    return not has_ops, has_ops and not hooks.isdisjoint(("gradients", "kernels", "lowerings"))
+    """Sort plugins with rules and kernels, which may be for others' ops, after those with ops."""
+    hooks = loaded[2]
+    return (
+        not ("ops" in hooks or "late_ops" in hooks),
+        "gradients" in hooks or "kernels" in hooks or "lowerings" in hooks,
+    )
 
 
 def _misspelt_backends(found: Registry) -> list[str]:
