@@ -40,11 +40,10 @@ _TABLE = {
     ".core.functions.recompute": "recompute_grad",
     ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
-    ".core.ops.backend": "backend",
+    ".core.ops.backends.selection": "backend",
     ".core.registry.hookspecs": "hookimpl",
-    ".core.registry.host": (
-        "disable_plugin order_plugins register_plugin registry unregister_plugin"
-    ),
+    ".core.registry.host": "registry",
+    ".core.registry.managing": "disable_plugin order_plugins register_plugin unregister_plugin",
     ".core.tape.arguments": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",

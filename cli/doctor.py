@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import late, public, registry
+from ..core.extend import DISABLE, late, public, registry
 from ..plugins.numpy.threads import NEEDED, pools
 from .careful import answer_of, quietly
 from .cores import cores, quota
@@ -364,7 +364,7 @@ def _about_plugin(plugin: dict[str, Any]) -> str:
     fix = f" (pip install --upgrade {distribution})" if distribution else ""
     return (
         f"The plugin {name!r} is not in use. {problem}. Fix it{fix}, or disable it with "
-        f"GRADTAPE_DISABLE_PLUGINS={plugin['choice']}."
+        f"{DISABLE}={plugin['choice']}."
     )
 
 

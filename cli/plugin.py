@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..core.extend import hookimpl
+from ..core.extend import VARIABLES, hookimpl
 from .commands import add_demo, add_doctor, add_plugin, add_plugins
 from .distributed import add_train
 from .files import add_diff, add_inspect, add_verify
@@ -39,14 +39,5 @@ def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
 @hookimpl(trylast=True)
 def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """List libraries and settings that belong to no other plugin."""
-    found = {
-        "packages": {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"},
-        "variables": [
-            "GRADTAPE_DISABLE_PLUGINS",
-            "GRADTAPE_PLUGINS",
-            "GRADTAPE_PLUGINS_ORDER",
-            "GRADTAPE_PLUGINS_STRICT",
-            "GRADTAPE_PLUGIN_MODULES",
-        ],
-    }
-    return {"gradtape": lambda: found}
+    packages = {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}
+    return {"gradtape": lambda: {"packages": packages, "variables": list(VARIABLES)}}

@@ -29,12 +29,13 @@ from .graphs.graph import Graph
 from .graphs.nodes import Node, Read, Symbol
 from .graphs.plain import argument_of, by_backend, compiling, default, kernel_of, plain
 from .module.module import Module, saved_classes
-from .ops.backend import Backend, backend_of, to_numpy
+from .ops.backends.backend import Backend
+from .ops.backends.owners import backend_of, to_numpy
+from .ops.backends.sender import Sender
+from .ops.backends.stopwatch import Stopwatch
 from .ops.collectives import Communicator, Engine
 from .ops.launching import Launcher, Place, place
 from .ops.rule import NONDIFF
-from .ops.sender import Sender
-from .ops.stopwatch import Stopwatch
 from .registry.hookspecs import hookimpl
 from .registry.host import registry
 from .registry.info import API, PluginInfo

@@ -81,7 +81,7 @@ from .base.sizes import (
     unsure,
 )
 from .base.spec import TensorSpec, describe
-from .base.table import F, late, ops, public
+from .base.table import F, late, late_entry, ops, public
 from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
 from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
@@ -164,17 +164,11 @@ from .module.hidden import is_code, slots_of, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
 from .module.told import told
-from .ops.backend import (
-    Backend,
-    backend,
-    backend_of,
-    check_same_backend,
-    current_backend,
-    current_device,
-    scope_of,
-    settled,
-    to_numpy,
-)
+from .ops.backends.backend import Backend
+from .ops.backends.owners import backend_of, check_same_backend, scope_of, settled, to_numpy
+from .ops.backends.selection import backend, current_backend, current_device
+from .ops.backends.sender import Sender
+from .ops.backends.stopwatch import Stopwatch
 from .ops.collectives import (
     BatchRows,
     Communicator,
@@ -198,17 +192,16 @@ from .ops.host_kernels import runs_on_host
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
-from .ops.sender import Sender
-from .ops.stopwatch import Stopwatch
 from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
-from .registry.host import HOST, register_plugin, registry, unregister_plugin
-from .registry.info import Candidate, PluginInfo
+from .registry.host import HOST, registry
+from .registry.info import PluginInfo
 from .registry.kinds import NAMED
 from .registry.loading import raise_problems, raised
+from .registry.managing import register_plugin, unregister_plugin
 from .registry.registry import Registry
-from .registry.settings import DISABLE, MODULES, is_strict, listed, reporting
+from .registry.settings import DISABLE, MODULES, VARIABLES, is_strict, listed, reporting
 from .registry.stated import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
@@ -257,6 +250,7 @@ __all__ = [
     "STORE",
     "TRAINING",
     "UNARY",
+    "VARIABLES",
     "ArrayOperators",
     "Backend",
     "BackendUnavailable",
@@ -265,7 +259,6 @@ __all__ = [
     "BeyondOrder",
     "BinaryOp",
     "Branch",
-    "Candidate",
     "Communicator",
     "Composed",
     "ConcreteFunction",
@@ -425,6 +418,7 @@ __all__ = [
     "lacks_weights",
     "largest",
     "late",
+    "late_entry",
     "leave",
     "lifted",
     "line_of",

@@ -22,30 +22,30 @@ from gradtape.core.registry import hookspecs  # noqa: E402
 from gradtape.core.registry.kinds import KINDS  # noqa: E402
 from gradtape.plugin import registry  # noqa: E402
 
-#: The page, in docs/plugins, that describes a hook; with an anchor.
+#: The section of a page in docs/plugins that describes a hook.
 PAGES = {
     "backends": "backends.md#a-backend",
     "collectives": "engines.md#an-engine",
-    "commands": "commands.md",
-    "converters": "commands.md",
-    "datasets": "files.md",
-    "diagnoses": "commands.md",
+    "commands": "commands.md#a-command",
+    "converters": "commands.md#functions-in-converted-code",
+    "datasets": "files.md#a-data-set",
+    "diagnoses": "commands.md#a-section-of-gradtape-doctor",
     "executors": "executors.md#an-executor",
-    "exporters": "files.md",
+    "exporters": "files.md#an-exporter",
     "formats": "files.md#a-format-of-weights",
     "functions": "commands.md#another-librarys-functions",
     "gradients": "replacing.md#a-gradient-for-an-existing-op",
     "hints": "commands.md#hints-for-names-that-gradtape-lacks",
     "kernels": "replacing.md#a-kernel-for-one-backend",
     "late_ops": "commands.md#another-librarys-functions",
-    "launchers": "commands.md",
+    "launchers": "engines.md#a-launcher",
     "lowerings": "executors.md#lowerings",
     "modules": "names.md#classes-that-files-may-name",
     "names": "names.md#names-in-texts",
-    "namespaces": "names.md",
+    "namespaces": "names.md#names-in-texts",
     "ops": "ops.md#an-op-with-its-gradient",
     "samples": "ops.md#check-it-also-on-another-backend",
-    "storages": "files.md",
+    "storages": "files.md#a-container-of-whole-files",
 }
 #: The attribute of ``PluginInfo`` that lists what a hook returned, if it has another name.
 LISTED = {"gradients": "rules"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import hookimpl, late
+from ..core.extend import hookimpl, late_entry
 
 __all__ = ["CONTROL", "NODES", "gradtape_lowerings"]
 
@@ -25,15 +25,6 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     returns NotImplemented where the op's own kernel should run instead.
     """
     return {
-        **{(op, "onnx"): _late("onnx_lowerings", "LOWERINGS", op) for op in NODES},
-        **{(op, "onnx"): _late("onnx_control", "CONTROL", op) for op in CONTROL},
+        **{(op, "onnx"): late_entry("export.onnx_lowerings", "LOWERINGS", op) for op in NODES},
+        **{(op, "onnx"): late_entry("export.onnx_control", "CONTROL", op) for op in CONTROL},
     }
-
-
-def _late(module: str, table: str, op: str) -> Callable[..., Any]:
-    """Return a function whose module is imported when it first runs."""
-
-    def lowering(*given: Any, **params: Any) -> Any:
-        return getattr(late(f"export.{module}"), table)[op](*given, **params)
-
-    return lowering

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import hookimpl, late
-from .container.file import SafeFile
-from .container.profile import SIGNATURE
+from .container.hdf5.file import SafeFile
+from .container.hdf5.profile import SIGNATURE
+from .container.hdf5.write import COMPRESSIONS, check, write
 from .container.source import Source
 from .container.storage import Storage
-from .container.write import COMPRESSIONS, check, write
 from .errors import LoadError, UnsafeFile
 
 __all__ = ["gradtape_diagnoses", "gradtape_formats", "gradtape_storages"]
@@ -144,14 +144,13 @@ class _Hdf5Weights:
     def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""
         file = Source(origin)
-        # gradtape writes this version of the superblock, and other programs hardly ever
-        ours = file.read(8, 1) == b"\x02"
-        arrays = None if ours else late("saving.weights.keras").open_keras(file, max_bytes)
-        return (
-            late("saving.weights.formats").open_own(origin, max_bytes)
-            if ours or (arrays is None)
-            else arrays
-        )
+        arrays = None
+        # gradtape writes version 2 of the superblock, and other programs hardly ever
+        if file.read(8, 1) != b"\x02":
+            arrays = late("saving.weights.keras").open_keras(file, max_bytes)
+        if arrays is None:
+            arrays = late("saving.weights.formats").open_own(origin, max_bytes)
+        return arrays
 
 
 class _KerasArchive:

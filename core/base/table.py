@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..registry.registry import Registry
     from ..tensors.op import Op
 
-__all__ = ["F", "face", "late", "op_named", "ops", "public", "registry"]
+__all__ = ["F", "face", "late", "late_entry", "op_named", "ops", "public", "registry"]
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -33,6 +33,15 @@ def late(name: str) -> Any:
     """Return a module of the package, importing it if necessary."""
     with IMPORTING:  # not half of it, while another thread imports it
         return import_module(f"{PACKAGE}.{name}")
+
+
+def late_entry(module: str, table: str, key: Any) -> Callable[..., Any]:
+    """Return a function from a table of a module that is imported when the function first runs."""
+
+    def entry(*given: Any, **params: Any) -> Any:
+        return getattr(late(module), table)[key](*given, **params)
+
+    return entry
 
 
 def registry() -> Registry:
@@ -78,7 +87,8 @@ class OpTable(dict[str, Any]):
         return len(registry().ops)
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        # dict.get would not look up what is missing
+        return self[name] if name in self else default  # noqa: SIM401
 
     def keys(self) -> Any:
         return KeysView(self)

@@ -19,7 +19,7 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import known_size, sizes_differ
 from ..base.table import F
 from ..errors import PluginError, TraceError
-from ..ops.backend import scope_of
+from ..ops.backends.owners import scope_of
 from ..ops.dispatch import check_alive, register_array_type
 from ..ops.rule import Composed
 from ..tensors.op import Op

@@ -20,7 +20,7 @@ from ..base.spec import InputSpec, TensorSpec
 from ..base.table import ops
 from ..base.unknown import user_line
 from ..errors import TraceError
-from ..ops.backend import to_numpy
+from ..ops.backends.owners import to_numpy
 from ..ops.dispatch import is_transformed, register_array_type
 from ..tensors.op import Op
 from .integers import known_integers

@@ -10,7 +10,9 @@ from typing import Any
 from ..base.sizes import unsure
 from ..base.watcher import stage
 from ..errors import BackendUnavailable, DistributedError, PluginError
-from ..ops.backend import Backend, backend_for_type, current_backend, scope_of, settled
+from ..ops.backends.backend import Backend
+from ..ops.backends.owners import backend_for_type, scope_of, settled
+from ..ops.backends.selection import current_backend
 from ..ops.watching import told
 from ..tensors.op import Op
 from ..tensors.quick import BinaryOp

@@ -21,7 +21,7 @@ from ..base.table import ops
 from ..batches.batched import outermost
 from ..batches.boundary import key_for_examples, of_each_example
 from ..errors import GradientError
-from ..ops.backend import settled
+from ..ops.backends.owners import settled
 from ..tensors.op import Op
 from ..tensors.recording import record_custom
 from ..tensors.several import exclusive

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.spec import describe
-from ..ops.backend import to_numpy
+from ..ops.backends.owners import to_numpy
 from .nodes import BaseGraph, CustomGradient, Read, SharedRule, Symbol, Written, nodes_within
 
 __all__ = ["graph_text"]

@@ -10,7 +10,7 @@ from ..base.handle import Handle
 from ..base.sizes import same_shape, shapes_differ
 from ..base.table import F, late
 from ..errors import BackendMismatch, GradientError
-from .backend import shape_witness
+from .backends.owners import shape_witness
 from .primitive import Primitive
 from .rule import Rule, remember
 

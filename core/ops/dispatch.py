@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.dtypes import SCALARS
+from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.sizes import Open, as_symbol
 from ..base.unknown import user_line
 from ..errors import TraceError
 
@@ -16,6 +17,7 @@ __all__ = [
     "register_array_type",
     "scalar_tables",
     "transforms",
+    "with_symbols",
 ]
 
 # Array type -> (rank, handler). The highest rank among an op's inputs decides.
@@ -76,3 +78,9 @@ class ScalarTable(dict[tuple[Any, Any], Any]):
 
 # By the scalar's type (1, 1.0 and True are equal, and hash alike), then by the array's.
 scalar_tables: dict[type, dict[type, ScalarTable]] = {kind: {} for kind in SCALARS}
+
+
+def with_symbols(values: Sequence[Any]) -> list[Any]:
+    """Return an op's arrays with weak symbols instead of unknown numbers."""
+    dtypes = [numpy_dtype(x.dtype) for x in values if hasattr(x, "dtype")]
+    return [as_symbol(x, dtypes) if isinstance(x, Open) else x for x in values]

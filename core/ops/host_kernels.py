@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.dtypes import SCALARS, numpy_dtype
-from ..base.spec import TensorSpec
-from .backend import Backend
+from ..base.dtypes import SCALARS
+from .backends.backend import Backend
+from .record import inferred
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -51,11 +51,7 @@ def host_kernel(op: Primitive, backend: Backend) -> Callable[..., Any]:
 def _on_host(op: Primitive, backend: Backend, given: Any, params: dict[str, Any]) -> Any:
     """Call an op's kernel on copies of its arrays; numbers stay as they are."""
     run: Any = op.kernel
-    infer: Any = op.infer
-    specs = [
-        x if type(x) in SCALARS else TensorSpec(tuple(x.shape), numpy_dtype(x.dtype)) for x in given
-    ]
-    found = infer(*specs, **{**op.defaults, **params})
+    found = inferred(op, given, params)
     several = isinstance(found, list)
 
     def function(*values: Any) -> tuple[Any, ...]:

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self
 
-from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.dtypes import SCALARS
 from ..base.generations import MADE
-from ..base.sizes import Open, as_symbol
+from ..base.sizes import Open
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
-from .backend import Backend, backend_for_type, shape_witness
-from .dispatch import ScalarTable, scalar_tables, transforms
+from .backends.backend import Backend
+from .backends.owners import backend_for_type, shape_witness
+from .dispatch import ScalarTable, scalar_tables, transforms, with_symbols
 from .floats import floating_places, in_floats
 from .record import Integers, check_traits, known, signature
 from .results import checked_result
-from .rule import BatchRule, ForwardRule, Rule
+from .rule import BatchRule, ForwardRule, Rule, one_by_one
 from .watching import watched
 
 __all__ = ["Primitive"]
@@ -275,7 +276,7 @@ class Primitive:
         together
             The rule, which handles many picks at once; see :class:`Op`.
         """
-        self.vjp = _one_by_one(together)
+        self.vjp = one_by_one(together)
         self._shapes_only = (self.vjp, frozenset((self.inputs[0], "out")))
         self._together = (self.vjp, together)
 
@@ -442,7 +443,7 @@ class Primitive:
                 + ("; parameters are keyword-only" if len(arrays) > len(self.inputs) else "")
             )
         if any(issubclass(kind, Open) for kind in types):
-            return lambda *given, **params: self.raw(*_as_arrays(given), **params)
+            return lambda *given, **params: self.raw(*with_symbols(given), **params)
         found = [transforms[kind] for kind in types if kind in transforms]
         if found:
             kernel = in_floats(self, max(found, key=itemgetter(0))[1](self))
@@ -499,18 +500,3 @@ class Primitive:
 
 
 Primitive.__doc__ = _Text(Primitive.__doc__)  # type: ignore[assignment]
-
-
-def _as_arrays(values: Sequence[Any]) -> list[Any]:
-    """Return an op's arrays with weak symbols instead of unknown numbers."""
-    dtypes = [numpy_dtype(x.dtype) for x in values if hasattr(x, "dtype")]
-    return [as_symbol(x, dtypes) if isinstance(x, Open) else x for x in values]
-
-
-def _one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the ``vjp`` of an op that picks elements, from its rule for many picks."""
-
-    def vjp(gs: Any, inputs: Sequence[Any], outputs: Any, needed: Any, **params: Any) -> list[Any]:
-        return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
-
-    return vjp

@@ -10,12 +10,14 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.spec import TensorSpec
 from ..errors import PluginError
 
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["Integers", "check_traits", "known", "signature"]
+__all__ = ["Integers", "check_traits", "inferred", "known", "signature"]
 
 #: How an op computes with integers that a trace knows as expressions.
 Integers: TypeAlias = "Literal['moves'] | Callable[..., Any] | None"
@@ -132,6 +134,16 @@ def signature(
         else:
             arrays.append(parameter.name)
     return tuple(inputs) if inputs is not None else tuple(arrays), {**defaults, **(params or {})}
+
+
+def inferred(op: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> Any:
+    """Return what the shape rule says of arrays: a shape and dtype, or a list of such pairs."""
+    infer: Any = op.infer
+    specs = [
+        x if type(x) in SCALARS else TensorSpec(tuple(x.shape), numpy_dtype(x.dtype))
+        for x in arrays
+    ]
+    return infer(*specs, **{**op.defaults, **params})
 
 
 #: What nobody calls a namespace of functions.

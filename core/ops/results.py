@@ -14,10 +14,12 @@ import numpy as np
 from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.handle import Handle
 from ..base.sizes import shapes_differ
-from ..base.spec import TensorSpec, describe
+from ..base.spec import describe
 from ..errors import PluginError
-from .backend import Backend, backend_for_type
+from .backends.backend import Backend
+from .backends.owners import backend_for_type
 from .dispatch import transforms
+from .record import inferred
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -163,12 +165,8 @@ def _inferred(op: Primitive, arrays: Sequence[Any], params: Any) -> list[tuple[A
     sizes = [n for x in arrays if type(x) not in SCALARS for n in x.shape]
     if op.infer is None or op.effect or any(type(n) is not int for n in sizes):
         return None  # a compiler's symbols for sizes
-    specs = [
-        x if type(x) in SCALARS else TensorSpec(tuple(x.shape), numpy_dtype(x.dtype))
-        for x in arrays
-    ]
     try:
-        found = op.infer(*specs, **{**op.defaults, **params})
+        found = inferred(op, arrays, params)
     except Exception:  # it says so itself in a trace
         return None
     return found if isinstance(found, list) else [found]

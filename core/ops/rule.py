@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from types import FunctionType
@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from ..base.table import F
 from ..errors import PluginError
-from .backend import shape_witness
+from .backends.owners import shape_witness
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -25,6 +25,7 @@ __all__ = [
     "Composed",
     "ForwardRule",
     "Rule",
+    "one_by_one",
     "op_of",
     "remember",
 ]
@@ -209,3 +210,12 @@ def _picker(slots: list[int], likes: set[int]) -> Callable[[tuple[Any, ...]], tu
         return tuple([shape_witness(values[i]) if like else values[i] for i, like in wanted])
 
     return pick
+
+
+def one_by_one(together: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the ``vjp`` of an op that picks elements, from its rule for many picks."""
+
+    def vjp(gs: Any, inputs: Sequence[Any], outputs: Any, needed: Any, **params: Any) -> list[Any]:
+        return [together(gs, [inputs], [params]), *[None] * (len(inputs) - 1)]
+
+    return vjp

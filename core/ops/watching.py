@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.table import registry
 from ..base.watcher import Watcher, watcher
-from .backend import Backend
+from .backends.backend import Backend
 
 if TYPE_CHECKING:
     from .primitive import Primitive

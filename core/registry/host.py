@@ -18,7 +18,7 @@ from ..base import table
 from ..base.generations import MADE
 from ..base.unknown import count_as_library, user_line, warn_user
 from ..errors import PluginError
-from ..ops import backend as backends
+from ..ops.backends import owners
 from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
@@ -29,15 +29,7 @@ from .registry import Registry
 from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, said
 from .stated import look_at
 
-__all__ = [
-    "PluginHost",
-    "Registration",
-    "disable_plugin",
-    "order_plugins",
-    "register_plugin",
-    "registry",
-    "unregister_plugin",
-]
+__all__ = ["HOST", "PluginHost", "Registration", "registry"]
 
 
 class PluginHost:
@@ -85,7 +77,7 @@ class PluginHost:
             ) from error
 
     def register(self, plugin: Any, name: str | None, replace: bool) -> Registration:
-        """Register a plugin by hand; see :func:`register_plugin`."""
+        """Register a plugin by hand; see :func:`gradtape.register_plugin`."""
         if name is None:
             name = str(getattr(plugin, "__name__", None) or type(plugin).__name__)
         if type(name) is not str or not name:
@@ -128,7 +120,7 @@ class PluginHost:
             self.forget()
 
     def unregister(self, name: str) -> None:
-        """Remove a plugin registered by hand; see :func:`unregister_plugin`."""
+        """Remove a plugin registered by hand; see :func:`gradtape.unregister_plugin`."""
         with IMPORTING:
             if name not in self._by_hand:
                 raise PluginError(f"no plugin called {name!r} was registered by hand")
@@ -142,7 +134,7 @@ class PluginHost:
             self.unregister(name)
 
     def disable(self, name: str, disabled: bool) -> None:
-        """Disable a plugin, or enable it again; see :func:`disable_plugin`."""
+        """Disable a plugin, or enable it again; see :func:`gradtape.disable_plugin`."""
         if name not in self._disabled:
             self._warn_unknown("disable_plugin", [name], self._candidates()[0])
         with IMPORTING:
@@ -150,7 +142,7 @@ class PluginHost:
             self.forget()
 
     def set_order(self, names: Sequence[str]) -> None:
-        """Set which plugins take precedence; see :func:`order_plugins`."""
+        """Set which plugins take precedence; see :func:`gradtape.order_plugins`."""
         if isinstance(names, str):
             raise TypeError(f"order_plugins: expected a list of names, got {names!r}")
         self._warn_unknown("order_plugins", names, self._candidates()[0])
@@ -162,7 +154,7 @@ class PluginHost:
         with IMPORTING:
             old, self._registry = self._registry, None
             table.forget()
-            backends.forget()
+            owners.forget()
             if old is not None:
                 self._meant = old.meanings.all()
                 old.give_back()
@@ -385,121 +377,3 @@ def registry() -> Registry:
     True
     """
     return HOST.registry()
-
-
-def register_plugin(plugin: Any, name: str | None = None, *, replace: bool = False) -> Registration:
-    """Register a plugin by hand: a module or object with hook implementations.
-
-    It is registered for the whole process, in all threads, also in a ``with`` block.
-
-    Parameters
-    ----------
-    plugin
-        The object that has the functions marked with :func:`gradtape.hookimpl`.
-    name
-        A name for messages and for :func:`gradtape.unregister_plugin`. By default the module's
-        name, or that of the object's class.
-    replace
-        Whether to replace a plugin of this name, or an installed plugin that is the same module.
-        Call it so after ``importlib.reload(module)``. False by default.
-
-    Returns
-    -------
-    Registration
-        ``with gt.register_plugin(...):`` removes the plugin at the end of the block, and
-        ``unregister()`` removes it at once.
-
-    Raises
-    ------
-    PluginError
-        If it clashes with another plugin or cannot be used. It is then not registered, and one that
-        it should have replaced remains.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> from gradtape.plugin import Op
-    >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
-    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
-    >>> with gt.register_plugin(plugin, "example"):
-    ...     gt.grad(twice)(1.0).item()
-    2.0
-    """
-    return HOST.register(plugin, name, replace)
-
-
-def unregister_plugin(name: str) -> None:
-    """Remove a plugin registered by hand.
-
-    Parameters
-    ----------
-    name
-        The name under which it was registered.
-
-    Raises
-    ------
-    PluginError
-        If no plugin of that name was registered by hand.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: []))
-    >>> registered = gt.register_plugin(plugin, "example")
-    >>> gt.unregister_plugin("example")
-    >>> any(info.name == "example" for info in gt.registry().plugins)
-    False
-    """
-    HOST.unregister(name)
-
-
-def disable_plugin(name: str, disabled: bool = True) -> None:
-    """Disable the plugin called ``name``, or enable it again.
-
-    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, a comma-separated list of names, does the
-    same when the process starts. ``GRADTAPE_PLUGINS`` is the opposite: of all installed plugins,
-    only those that it lists, and gradtape's own, are used.
-
-    Parameters
-    ----------
-    name
-        The plugin's name, as ``gradtape plugins`` lists it, or ``"distribution:name"``; ``*``
-        stands for any characters, as in ``"acme:*"``. An unknown name causes a warning.
-    disabled
-        False enables it again.
-
-    Examples
-    --------
-    >>> gt.disable_plugin("cupy")
-    >>> "cupy" in gt.registry().backends
-    False
-    >>> gt.disable_plugin("cupy", disabled=False)
-    """
-    HOST.disable(name, disabled)
-
-
-def order_plugins(names: Sequence[str]) -> None:
-    """Say which plugins take precedence if several provide the same kernel, gradient or name.
-
-    The environment variable ``GRADTAPE_PLUGINS_ORDER``, a comma-separated list of names, does the
-    same when the process starts. Plugins that are not listed follow, as they ask for: those with
-    ``hookimpl(tryfirst=True)``, then those without a wish, then those with ``trylast=True``, which
-    gradtape's own have.
-
-    Parameters
-    ----------
-    names
-        Names of plugins, or ``"distribution:name"``, those that win first. An unknown name causes a
-        warning. An empty list restores the order that plugins ask for.
-
-    Raises
-    ------
-    TypeError
-        If ``names`` is one text.
-
-    Examples
-    --------
-    >>> gt.order_plugins(["numpy"])  # no other plugin replaces its kernels
-    >>> gt.order_plugins([])
-    """
-    HOST.set_order(names)

@@ -16,10 +16,10 @@ from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
 from .loading import cause, tell
 from .replacements import Replacements, called
-from .settings import ORDER
+from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:
-    from ..ops.backend import Backend
+    from ..ops.backends.backend import Backend
     from ..ops.collectives import Engine
     from ..tensors.op import Op
 
@@ -409,7 +409,7 @@ def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
         f"{', '.join(map(str, others))} and {last} both provide the {kind.name} {name!r}, and "
         f"neither takes precedence: name the one that wins first in the environment variable "
         f"{ORDER}={last.choice}, or in gradtape.order_plugins([{last.choice!r}]); or disable one "
-        f"with GRADTAPE_DISABLE_PLUGINS={last.choice} (or {others[-1].choice}), or with "
+        f"with {DISABLE}={last.choice} (or {others[-1].choice}), or with "
         f"gradtape.disable_plugin({last.choice!r})"
     )
 

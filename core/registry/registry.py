@@ -12,7 +12,7 @@ import numpy as np
 
 from ..base.dtypes import as_dtype
 from ..errors import UnknownName, UnknownOp
-from ..ops.backend import Backend
+from ..ops.backends.backend import Backend
 from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
 from ..ops.primitive import Primitive
@@ -198,15 +198,8 @@ class Registry(Merged):
         UnknownOp
             If no plugin provides it.
         """
-        self.refuse_clash("executor", name)
-        try:
-            return self.executors[name]
-        except KeyError:
-            raise UnknownOp(
-                f"no plugin provides the executor {name!r}"
-                f"{near_names(str(name), self.executors)}; there are: "
-                f"{', '.join(self.executors) or 'none'}{self._failed()}"
-            ) from None
+        found: Callable[..., Any] = self._found("executor", name)
+        return found
 
     def engine(self, name: str) -> Engine:
         """Return the engine of collectives called ``name``.
@@ -226,15 +219,8 @@ class Registry(Merged):
         UnknownOp
             If no plugin provides it.
         """
-        self.refuse_clash("collective", name)
-        try:
-            return self.collectives[name]
-        except KeyError:
-            raise UnknownOp(
-                f"no plugin provides the engine {name!r}"
-                f"{near_names(str(name), self.collectives)}; there are: "
-                f"{', '.join(self.collectives) or 'none'}{self._failed()}"
-            ) from None
+        found: Engine = self._found("collective", name, "engine")
+        return found
 
     def provided(self, kind: str, name: str) -> Any:
         """Return what a plugin provides under a name: an exporter, a dataset, ...
@@ -258,13 +244,19 @@ class Registry(Merged):
         PluginError
             If several plugins provide it, and none takes precedence.
         """
+        return self._found(kind, name, error=UnknownName)
+
+    def _found(
+        self, kind: str, name: str, word: str = "", error: type[Exception] = UnknownOp
+    ) -> Any:
+        """Return what a plugin provides under a name; ``word`` is the kind's in messages."""
         table = getattr(self, BY_NAME[kind].hook)
         if name in table:
             return table[name]
         self.refuse_clash(kind, name)
-        raise UnknownName(
-            f"no plugin provides the {kind} {name!r}{near_names(str(name), table)}; there are: "
-            f"{', '.join(sorted(table)) or 'none'}{self._failed()}"
+        raise error(
+            f"no plugin provides the {word or kind} {name!r}{near_names(str(name), table)}; there "
+            f"are: {', '.join(table) or 'none'}{self._failed()}"
         )
 
     def named(self, kind: str, name: str) -> Any:

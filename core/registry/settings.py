@@ -15,6 +15,7 @@ __all__ = [
     "MODULES",
     "ORDER",
     "STRICT",
+    "VARIABLES",
     "allowed",
     "is_strict",
     "listed",
@@ -33,6 +34,8 @@ ALLOW = "GRADTAPE_PLUGINS"
 MODULES = "GRADTAPE_PLUGIN_MODULES"
 #: The environment variable that makes every problem with a plugin an error.
 STRICT = "GRADTAPE_PLUGINS_STRICT"
+#: All these variables, for ``gradtape doctor``.
+VARIABLES = (DISABLE, ALLOW, ORDER, STRICT, MODULES)
 #: What the list of plugins to use always has.
 _ALWAYS = "gradtape:*"
 _REPORTING = ContextVar("reporting", default=False)

@@ -16,7 +16,7 @@ from ..base.tree import flatten
 from ..base.unknown import user_line
 from ..batches.batched import Batched
 from ..errors import NonFiniteError
-from ..ops.backend import backend_of, scope_of, to_numpy
+from ..ops.backends.owners import backend_of, scope_of, to_numpy
 from ..ops.dispatch import is_transformed
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor

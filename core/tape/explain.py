@@ -12,7 +12,7 @@ from ..base.spec import describe
 from ..base.table import F
 from ..base.unknown import warn_user
 from ..errors import BrokenPathWarning
-from ..ops.backend import to_numpy
+from ..ops.backends.owners import to_numpy
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable

@@ -16,7 +16,8 @@ from ..base.unknown import user_line, warn_user
 from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
 from ..errors import TraceError
-from ..ops.backend import backend_for_type, current_backend
+from ..ops.backends.owners import backend_for_type
+from ..ops.backends.selection import current_backend
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from .outer import batching

@@ -12,7 +12,7 @@ from ..base.recorder import Recorder
 from ..base.table import F
 from ..batches.batched import has_level, levels_of
 from ..batches.boundary import HIDE, UNHIDE, over_examples
-from ..ops.backend import shape_witness
+from ..ops.backends.owners import shape_witness
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, is_raw
 from .blocks import bytes_of, in_blocks

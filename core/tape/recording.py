@@ -19,7 +19,7 @@ from ..base.recorder import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
-from ..ops.backend import shape_witness
+from ..ops.backends.owners import shape_witness
 from ..ops.dispatch import transforms
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw

@@ -17,7 +17,7 @@ from ..base.table import F
 from ..base.tree import flatten, pack_like
 from ..base.unknown import is_users_call
 from ..batches.batched import whole_shape
-from ..ops.backend import scope_of
+from ..ops.backends.owners import scope_of
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .arguments import (

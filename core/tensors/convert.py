@@ -23,7 +23,8 @@ from ..base.sizes import (
 )
 from ..base.table import ops
 from ..base.tree import flatten
-from ..ops.backend import backend_for_type, current_backend, current_device, placed, selects
+from ..ops.backends.owners import backend_for_type
+from ..ops.backends.selection import current_backend, current_device, placed, selects
 from ..ops.dispatch import check_alive, is_transformed, transforms
 from ..ops.floats import cast_integers
 from .frames import numbers_of, why_no_numbers
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ..ops.backend import Backend
+    from ..ops.backends.backend import Backend
     from ..ops.primitive import Primitive
 
 __all__ = [

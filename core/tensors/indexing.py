@@ -15,7 +15,7 @@ from ..base.dtypes import SCALARS
 from ..base.index import encode_index
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
-from ..ops.backend import backend_of, to_numpy
+from ..ops.backends.owners import backend_of, to_numpy
 from ..ops.dispatch import is_transformed
 from .convert import as_tensor, check_held, with_others
 from .tensor import Tensor

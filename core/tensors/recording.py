@@ -9,7 +9,8 @@ from typing import Any
 from ..base.context import active_batches, active_tapes, back_in
 from ..base.spec import describe
 from ..base.table import F, registry
-from ..ops.backend import backend_of, parse_place, shape_witness
+from ..ops.backends.owners import backend_of, shape_witness
+from ..ops.backends.selection import parse_place
 from .tensor import Tensor, is_raw
 
 __all__ = ["left_out", "record_custom", "record_identity", "transfer"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.context import init_scope
 from ..base.table import late
-from ..ops.backend import to_numpy
+from ..ops.backends.owners import to_numpy
 from .convert import beside
 from .several import exclusive
 from .tensor import Tensor

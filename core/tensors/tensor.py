@@ -16,7 +16,7 @@ from ..base.sites import site_of
 from ..base.sizes import is_open
 from ..base.table import late, ops
 from ..base.unknown import is_users_call, not_known
-from ..ops.backend import backend_of, to_numpy
+from ..ops.backends.owners import backend_of, to_numpy
 from .methods import Methods, named_for_users
 from .notebooks import table
 

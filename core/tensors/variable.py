@@ -21,7 +21,7 @@ from ..base.spec import TensorSpec
 from ..base.table import late
 from ..base.unknown import not_known
 from ..errors import TraceError
-from ..ops.backend import check_same_backend, settled, settling
+from ..ops.backends.owners import check_same_backend, settled, settling
 from .convert import as_held, check_cast, constant, own_array
 from .held import Held
 from .notebooks import table

@@ -19,7 +19,7 @@ from ..base.context import active_graph, muting, reducing
 from ..base.limits import Derivation, deriving, tell_lacking
 from ..base.tree import flatten
 from ..batches.batched import Batched
-from ..ops.backend import to_numpy
+from ..ops.backends.owners import to_numpy
 from ..tensors.convert import as_tensor
 from ..tensors.several import holding
 from ..tensors.tensor import Tensor

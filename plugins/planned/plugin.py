@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.extend import hookimpl, late
+from ...core.extend import hookimpl, late_entry
 from .rules import RULES
 
-__all__ = ["gradtape_lowerings"]
+__all__ = ["FORMS", "gradtape_lowerings"]
+
+#: The ops with a form for LLVM in ``compiled.forms``, which is imported with the first loop.
+FORMS = ("where", "cast")
 
 
 @hookimpl(trylast=True)
@@ -16,16 +19,5 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the steps of ops; an op with a ufunc or a formula as its kernel needs none."""
     return {
         **{(op, "planned"): rule for op, rule in RULES.items()},
-        **{(op, "llvm"): _form(op) for op in FORMS},
+        **{(op, "llvm"): late_entry("plugins.planned.compiled.forms", "FORMS", op) for op in FORMS},
     }
-
-
-#: The ops with a form for LLVM in ``compiled.forms``, which is imported with the first loop.
-FORMS = ("where", "cast")
-
-
-def _form(op: str) -> Callable[..., Any]:
-    def form(step: Any) -> Any:
-        return late("plugins.planned.compiled.forms").FORMS[op](step)
-
-    return form

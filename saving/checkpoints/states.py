@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Module, Tensor, Variable
-from ..container.profile import DTYPES
+from ..container.limits import DTYPES
 from ..errors import DamagedFile, SaveError
 from ..reading.modules import StateReader
 from ..records.schema import encode, is_small

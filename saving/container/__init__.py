@@ -1,1 +1,1 @@
-"""The bytes of a file: HDF5, checked before it is read."""
+"""The bytes of a file: containers, and what is checked in any of them before it is read."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...core.errors import BackendUnavailable
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile, SaveError, UnsafeFile
-from . import profile as p
+from . import limits
 from .digests import DIGESTS, SIZE, digest_of_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 # The root's attribute with the paths of texts, which are arrays of bytes.
 _TEXTS = "texts"
 # The files in a folder: several for each array and each group.
-_MOST_FILES = 8 * p.MAX_OBJECTS
+_MOST_FILES = 8 * limits.MAX_OBJECTS
 
 
 def encoded(
@@ -43,7 +43,7 @@ def encoded(
     digests = {}
     for path, text in texts.items():
         data = np.frombuffer(text.encode(), np.uint8)
-        if not 0 < data.size <= p.MAX_TEXT:
+        if not 0 < data.size <= limits.MAX_TEXT:
             raise SaveError(f"{path}: a text of {data.size:,} bytes cannot be saved")
         found[path] = data
         digests[path] = _digest(path, "text", data)
@@ -122,7 +122,7 @@ class CheckedFile:
         self.sizes: dict[str, int] = {}
         self.texts: set[str] = set()
         self._storage = storage
-        self._max_bytes = p.MAX_BYTES if max_bytes is None else int(max_bytes)
+        self._max_bytes = limits.MAX_BYTES if max_bytes is None else int(max_bytes)
         self._read_bytes = 0
         self._keep_open = keep_open
         self._declared: dict[str, tuple[str, tuple[int, ...]]] = {}
@@ -176,14 +176,14 @@ class CheckedFile:
             for path, dtype, shape in self._stored.declared():
                 _check_path(path)
                 length += len(path)
-                if len(self._declared) >= p.MAX_OBJECTS or length > p.MAX_PATHS:
-                    raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects, or too long paths")
+                if len(self._declared) >= limits.MAX_OBJECTS or length > limits.MAX_PATHS:
+                    raise UnsafeFile(f"more than {limits.MAX_OBJECTS} objects, or too long paths")
                 if path in self._declared:
                     raise UnsafeFile(f"{path} is there twice")
                 self._declared[path] = _checked(path, dtype, shape)
             self._find_texts()
             self.sizes = {
-                path: prod(shape) * p.ITEMSIZES[dtype]
+                path: prod(shape) * limits.ITEMSIZES[dtype]
                 for path, (dtype, shape) in self._declared.items()
                 if path != DIGESTS
             }
@@ -193,7 +193,7 @@ class CheckedFile:
                     f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
                     "raise max_bytes if you trust the file"
                 )
-            if total > p.most_claimed(self.length):
+            if total > limits.most_claimed(self.length):
                 raise UnsafeFile(f"a file of {self.length:,} bytes claims to hold {total:,}")
             self._read_digests()
 
@@ -203,9 +203,9 @@ class CheckedFile:
             raise DamagedFile("its list of texts is none")
         for path in listed:
             dtype, shape = self._declared.get(path, ("", ()))
-            if dtype != "uint8" or len(shape) != 1 or not 0 < shape[0] <= p.MAX_TEXT:
+            if dtype != "uint8" or len(shape) != 1 or not 0 < shape[0] <= limits.MAX_TEXT:
                 raise UnsafeFile(
-                    f"{path[:80]}: a text is one string of at most {p.MAX_TEXT:,} bytes"
+                    f"{path[:80]}: a text is one string of at most {limits.MAX_TEXT:,} bytes"
                 )
         self.texts = set(listed)
 
@@ -270,23 +270,23 @@ class CheckedFile:
         if not isinstance(found, np.ndarray) or (found.dtype.name, found.shape) != (dtype, shape):
             raise DamagedFile(f"{path} is read as something else than {dtype} {list(shape)}")
         # NumPy's own dtype object, which fast paths recognise by identity
-        return np.asarray(found, p.DTYPES[dtype], order="C")
+        return np.asarray(found, limits.DTYPES[dtype], order="C")
 
 
 def _check_path(path: Any) -> None:
-    if type(path) is not str or not path.startswith("/") or path.count("/") > p.MAX_DEPTH:
+    if type(path) is not str or not path.startswith("/") or path.count("/") > limits.MAX_DEPTH:
         raise UnsafeFile(f"an array is called {path!r:.80}")
     for segment in path[1:].split("/"):
-        if not p.SEGMENT.match(segment):
+        if not limits.SEGMENT.match(segment):
             raise UnsafeFile(f"{path[:80]!r}: a part of this path is called {segment[:60]!r}")
 
 
 def _checked(path: str, dtype: Any, shape: Any) -> tuple[str, tuple[int, ...]]:
     """Return a declared dtype and shape, if files may have them."""
-    if dtype not in p.DTYPES:
+    if dtype not in limits.DTYPES:
         raise UnsafeFile(f"{path} holds no numbers of a known dtype, but {dtype!r:.40}")
     sizes = tuple(shape)
-    if len(sizes) > p.MAX_RANK or any(type(n) is not int or n < 0 for n in sizes):
+    if len(sizes) > limits.MAX_RANK or any(type(n) is not int or n < 0 for n in sizes):
         raise UnsafeFile(f"{path} has the shape {sizes!r:.80}")
     # an array without elements can have sizes whose product no machine can hold
     if max(sizes, default=0) >= 2**48 or prod(filter(None, sizes)) >= 2**58:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
-from .profile import SIGNATURE
+from .hdf5.profile import SIGNATURE
 
 __all__ = ["Source"]
 

@@ -20,7 +20,6 @@ __all__ = [
     "Storage",
     "Stored",
     "ending_of",
-    "endings",
     "open_file",
     "recognised",
     "storage_of",
@@ -282,17 +281,12 @@ class Storage:
         return CheckedFile(self, origin, max_bytes, keep_open)
 
 
-def endings() -> dict[str, Storage]:
-    """Return the containers by the end of file names."""
-    return registry().storages
-
-
 def ending_of(path: Any) -> str:
     """Return the longest end of a path that belongs to a container; empty if there is none."""
     if not isinstance(path, (str, os.PathLike)):
         return ""
     name = os.path.basename(os.fsdecode(path)).lower()
-    return max((end for end in endings() if name.endswith(end)), key=len, default="")
+    return max((end for end in registry().storages if name.endswith(end)), key=len, default="")
 
 
 def storage_of(path: Any) -> Storage:
@@ -328,7 +322,7 @@ def recognised(origin: Any) -> Storage | None:
     """Return the container that recognises a file, the one of its name first; None for bytes."""
     if isinstance(origin, (str, os.PathLike)):
         place, named = os.fsdecode(origin), storage_of(origin)
-        for storage in dict.fromkeys([named, *endings().values()]):
+        for storage in dict.fromkeys([named, *registry().storages.values()]):
             if storage is not named and type(storage).recognises is Storage.recognises:
                 continue  # it does not look at what is there
             with suppress(Exception):  # one container's mistake must not hide what the file is

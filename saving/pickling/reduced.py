@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import ConcreteFunction, NotSaved, RestoredFunction, Tensor, Variable, to_numpy
-from ..container.write import to_bytes
+from ..container.hdf5.write import to_bytes
 from ..records.schema import dump
 from ..records.specs import encode_signature
 from ..writing.graphs import GraphWriter

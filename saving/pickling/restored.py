@@ -16,7 +16,7 @@ from ...core.extend import (
     own_array,
     registry,
 )
-from ..container.file import SafeFile
+from ..container.hdf5.file import SafeFile
 from ..errors import DamagedFile, guarded
 from ..reading.contents import check_format
 from ..reading.graphs import GraphReader

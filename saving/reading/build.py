@@ -24,7 +24,7 @@ from ...core.extend import (
     warn_user,
 )
 from ...training import Optimizer
-from ..container.profile import MAX_PATHS
+from ..container.limits import MAX_PATHS
 from ..container.storage import open_file
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state

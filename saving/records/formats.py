@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.extend import raised, registry
 from ..container.replace import replacing_file
-from ..container.storage import ending_of, endings
+from ..container.storage import ending_of
 from ..errors import SaveError
 
 __all__ = ["check_format", "format_of", "writer_of"]
@@ -30,13 +30,13 @@ def check_format(path: Any, method: str) -> None:
     SaveError
         The message says what to call instead.
     """
-    ending, found = _format_of(path)
+    ending, found = _written_as(path)
     if ending:
         instead = "gradtape.save_weights(model, path) writes weights in that format"
-        ours: dict[str, str] = {}
-        for end, storage in endings().items():
-            ours.setdefault(storage.name, end)
-        listed = " or ".join(f"{name} ({end})" for name, end in ours.items())
+        containers: dict[str, str] = {}
+        for end, storage in registry().storages.items():
+            containers.setdefault(storage.name, end)
+        listed = " or ".join(f"{name} ({end})" for name, end in containers.items())
         raise SaveError(
             f"{method}: {os.fsdecode(path)}: gradtape's files are {listed}, and programs that "
             f"read {ending} files cannot read them. {_instead(found) or instead}"
@@ -57,16 +57,14 @@ def writer_of(path: Any) -> Callable[..., None] | None:
         A function of arrays and texts by name; None for a file of gradtape. It replaces the file
         at the path atomically, and raises ``SaveError`` if it cannot be written.
     """
-    ending, found = _format_of(path)
-    write = _writes(found)
-    return partial(_write, os.fsdecode(path), ending, write) if write is not None else None
+    ending, found = _written_as(path)
+    return None if _writes(found) is None else partial(_write, os.fsdecode(path), ending, found)
 
 
-def _write(path: str, ending: str, write: Any, arrays: Any, metadata: Any) -> None:
+def _write(path: str, ending: str, item: Any, arrays: Any, metadata: Any) -> None:
+    write = _writes(item)
     try:
-        if getattr(write, "replaces", False) or getattr(
-            getattr(write, "__self__", None), "replaces", False
-        ):
+        if getattr(item, "replaces", False):
             write(path, arrays, metadata)
             return
         with replacing_file(path, f"weights{ending}") as temporary:
@@ -90,7 +88,7 @@ def _failed(path: str, ending: str, error: Exception) -> SaveError:
     return SaveError(f"{path}: the plugin's function for {ending} failed with {raised(error)}")
 
 
-def _format_of(path: Any) -> tuple[str, Any]:
+def _written_as(path: Any) -> tuple[str, Any]:
     """Return the end of a path and the format that claims it for writing; or nothing."""
     ending, found = format_of(path, lambda item: bool(_instead(item)) or _writes(item) is not None)
     if len(ending) <= len(ending_of(path)):  # a container of whole files

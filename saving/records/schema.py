@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...core.extend import Formula
-from ..container.profile import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
+from ..container.limits import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
 from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from ...core.extend import (
 )
 from ...core.extend import backend as select_backend
 from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
-from ..container.file import is_old
+from ..container.hdf5.file import is_old
 from ..container.source import Source
 from ..container.storage import Storage, open_file, recognised
 from ..errors import UnsafeFile, guarded

@@ -9,8 +9,8 @@ import os
 import shutil
 import zipfile
 
-from ..container.conversion import within_limits
-from ..container.profile import MAX_RATIO
+from ..container.hdf5.conversion import within_limits
+from ..container.limits import MAX_RATIO
 from ..errors import DamagedFile, UnsafeFile
 from .archives import WEIGHTS, opened
 from .hdf5 import arrays_of
@@ -27,7 +27,7 @@ def convert(original: str, target: str, *limits: str) -> None:
     original, target
         Paths.
     limits
-        As for :func:`gradtape.saving.container.conversion.within_limits`.
+        As for :func:`gradtape.saving.container.hdf5.conversion.within_limits`.
     """
     within_limits(_convert, original, target, *limits)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import raised, registry
-from ..container.profile import MAX_PATHS
+from ..container.limits import MAX_PATHS
 from ..container.source import Source
 from ..container.storage import open_file, recognised
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
@@ -40,16 +40,14 @@ _MAX_SHARED = 1000
 
 
 def layouts(written: bool = False) -> list[str]:
-    """Return the layouts that formats name, or those that formats name which write.
+    """Return the layouts that formats name; if ``written``, only those of formats that write.
 
-    Those of a format that another one replaces are among them: names and axes are of the model.
+    They include the layouts of a format that another one replaces: names and axes are the model's.
     """
     known = registry()
     every = [x.item for end in known.formats for x in known.candidates("format", end)]
-    named = [x.layouts for x in every if hasattr(x, "layouts")]
-    if written:
-        named = [x.layouts for x in every if hasattr(x, "layouts") and hasattr(x, "write")]
-    return sorted({"gradtape"}.union(*named))
+    useful = [x for x in every if hasattr(x, "write") or not written]
+    return sorted({"gradtape"}.union(*(getattr(x, "layouts", ()) for x in useful)))
 
 
 def open_arrays(path: Any, max_bytes: int) -> Arrays:

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from h5py import h5t
 
-from ..container.hdf5 import Hdf5File
+from ..container.hdf5.library import Hdf5File
 from ..errors import LoadError, UnsafeFile
 from ..records.schema import FORMAT
 from .tensors import KINDS

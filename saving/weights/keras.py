@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ..container.legacy import converted
+from ..container.hdf5.legacy import converted
 from ..container.source import Source
 from ..errors import LoadError
 from .arrays import Arrays, Entry

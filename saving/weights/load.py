@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import Module, active_graph
-from ..container.profile import MAX_BYTES
+from ..container.limits import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import layouts, open_arrays
 from .mapping import NameMapping, rename

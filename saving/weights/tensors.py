@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..container.profile import MAX_OBJECTS, MAX_RANK
+from ..container.limits import MAX_OBJECTS, MAX_RANK
 from ..container.replace import replacing, write_at
 from ..container.source import Source
 from ..errors import DamagedFile, SaveError, UnsafeFile, printable

@@ -21,7 +21,7 @@ from ...core.extend import (
     untracked,
 )
 from ...layers import initializers
-from ..container.profile import DTYPES, MAX_DEPTH
+from ..container.limits import DTYPES, MAX_DEPTH
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small

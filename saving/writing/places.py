@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Sequence
 
 from ...core.extend import Module, Variable
-from ..container.profile import SEGMENT
+from ..container.limits import SEGMENT
 from ..errors import SaveError
 
 __all__ = ["Places", "at_in", "check_hidden", "places_of"]

@@ -76,7 +76,7 @@ def check_engine(
 
     Examples
     --------
-    >>> from gradtape.core.extend import Communicator, Engine
+    >>> from gradtape.plugin import Communicator, Engine
     >>> class Alone(Engine):
     ...     name = "alone"
     ...     def connect(self, **options):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gradtape.saving.container.write import write
+from gradtape.saving.container.hdf5.write import write
 from gradtape.testing.fuzz.files.subjects import Parts
 
 

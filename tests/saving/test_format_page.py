@@ -18,7 +18,8 @@ from odd_modules import with_rules
 import gradtape as gt
 from gradtape.core.base.sizes import KINDS
 from gradtape.hints import Lacking
-from gradtape.saving.container import profile
+from gradtape.saving.container import limits
+from gradtape.saving.container.hdf5 import profile
 from gradtape.saving.records import schema
 from gradtape.saving.records.loaded import LoadedModule
 
@@ -340,13 +341,13 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     page = re.sub(r"\s+", " ", PAGE.read_text())
     major, minor = schema.VERSION
     assert f"# The file format, version {major}.{minor}" in page
-    assert f"more than {profile.MAX_OBJECTS:,} objects" in page
-    assert f"deeper than {profile.MAX_DEPTH};" in page
-    assert f"a rank above {profile.MAX_RANK}" in page
+    assert f"more than {limits.MAX_OBJECTS:,} objects" in page
+    assert f"deeper than {limits.MAX_DEPTH};" in page
+    assert f"a rank above {limits.MAX_RANK}" in page
     assert f"more than {schema.MAX_NODES:,} nodes" in page
-    assert f"texts above {profile.MAX_TEXT:,} bytes" in page
-    assert f"({profile.MAX_BYTES // 2**30} GiB" in page
-    assert profile.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
+    assert f"texts above {limits.MAX_TEXT:,} bytes" in page
+    assert f"({limits.MAX_BYTES // 2**30} GiB" in page
+    assert limits.SEGMENT.pattern.removesuffix(r"\Z").replace("(?:", "(") in page
     assert schema.IDENTIFIER.pattern.removesuffix(r"\Z") in page
     listed = page.partition("MUST NOT be one of")[2].partition(". `config`")[0]
     names = {name for name in dir(LoadedModule) if not name.startswith(("__", "_gradtape"))}
@@ -355,7 +356,7 @@ def test_the_page_states_the_limits_names_and_types_that_the_code_has() -> None:
     rows = re.findall(r"\| `(\w+)` \| `((?:[0-9a-f]{2} ?)+)` \|", page)
     assert {name: bytes.fromhex(x) for name, x in rows if name != "8"} == profile.DATATYPES
     listed = page.partition("one of these dtypes:")[2].partition(".")[0]
-    assert set(re.findall(r"`(\w+)`", listed)) == set(profile.DTYPES)
+    assert set(re.findall(r"`(\w+)`", listed)) == set(limits.DTYPES)
 
 
 def test_the_page_names_every_key_of_the_json() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import hookimpl, late
+from ....core.extend import hookimpl, late_entry
 
 __all__ = ["FORMULAS", "RULES", "gradtape_lowerings"]
 
@@ -22,15 +22,9 @@ FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
     return {
-        **{(op, "cupy"): _late("lowering", "RULES", op) for op in RULES},
-        **{(op, "cuda"): _late("formulas", "FORMULAS", op) for op in FORMULAS},
+        **{(op, "cupy"): late_entry("plugins.cupy.compiled.lowering", "RULES", op) for op in RULES},
+        **{
+            (op, "cuda"): late_entry("plugins.cupy.compiled.formulas", "FORMULAS", op)
+            for op in FORMULAS
+        },
     }
-
-
-def _late(module: str, table: str, op: str) -> Callable[..., Any]:
-    """Return a function whose module is imported when it first runs."""
-
-    def lowering(*given: Any) -> Any:
-        return getattr(late(f"plugins.cupy.compiled.{module}"), table)[op](*given)
-
-    return lowering

@@ -6,8 +6,8 @@ import random
 import struct
 from dataclasses import dataclass
 
-from ....saving.container import profile as p
-from ....saving.container.lookup3 import checksum
+from ....saving.container.hdf5 import profile as p
+from ....saving.container.hdf5.lookup3 import checksum
 
 __all__ = ["Headers", "changed"]
 

@@ -12,7 +12,7 @@ from functools import cache
 import h5py
 import numpy as np
 
-from ....saving.container.lookup3 import checksum
+from ....saving.container.hdf5.lookup3 import checksum
 from ....saving.reading.old import array_digest, text_digest
 from .subjects import Parts, subjects
 

@@ -14,8 +14,8 @@ import numpy as np
 
 import gradtape as gt
 
-from ....saving.container.file import SafeFile
-from ....saving.container.write import to_bytes
+from ....saving.container.hdf5.file import SafeFile
+from ....saving.container.hdf5.write import to_bytes
 
 __all__ = ["Parts", "Subject", "behaviour", "subjects"]
 

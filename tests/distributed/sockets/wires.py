@@ -9,7 +9,7 @@ from multiprocessing.connection import Client, Listener
 import numpy as np
 
 import gradtape as gt
-from gradtape.core.extend import Communicator, Engine, Launcher, place
+from gradtape.plugin import Communicator, Engine, Launcher, place
 
 ADDRESS = "WIRES_PORT"
 

@@ -15,10 +15,11 @@ import pytest
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, SaveError, UnsafeFile
-from gradtape.saving.container import profile
-from gradtape.saving.container.file import SafeFile
-from gradtape.saving.container.lookup3 import checksum, checksums
-from gradtape.saving.container.write import to_bytes, write
+from gradtape.saving.container import limits
+from gradtape.saving.container.hdf5 import profile
+from gradtape.saving.container.hdf5.file import SafeFile
+from gradtape.saving.container.hdf5.lookup3 import checksum, checksums
+from gradtape.saving.container.hdf5.write import to_bytes, write
 
 pytestmark = pytest.mark.usefixtures("forks")
 
@@ -36,7 +37,7 @@ def array_of(dtype: str, shape: tuple[int, ...]) -> Any:
 SHAPES = [(), (0,), (1,), (3, 2), (2, 0, 3), (300, 40), (1,) * 32]
 ARRAYS = {
     f"/{dtype}/{i}": array_of(dtype, shape)
-    for dtype in sorted(profile.DTYPES)
+    for dtype in sorted(limits.DTYPES)
     for i, shape in enumerate(SHAPES)
 }
 TEXTS = {"/manifest": "{}", "/deep/er/text": "é" * 5}
@@ -211,10 +212,10 @@ def test_what_readers_would_refuse_is_not_written(arrays: Any, message: str) -> 
 
 def test_datatypes_are_those_of_hdf5(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w", libver=("v110", "v110")) as file:
-        for name in profile.DTYPES:
+        for name in limits.DTYPES:
             file.create_dataset(name, data=np.zeros(2, name))
     data = (tmp_path / "a.h5").read_bytes()
-    for name in profile.DTYPES:
+    for name in limits.DTYPES:
         assert profile.DATATYPES[name] in data
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from rewriting import Draft
 
-from gradtape.saving.container import profile as p
-from gradtape.saving.container.lookup3 import checksum
-from gradtape.saving.container.write import to_bytes
+from gradtape.saving.container.hdf5 import profile as p
+from gradtape.saving.container.hdf5.lookup3 import checksum
+from gradtape.saving.container.hdf5.write import to_bytes
 from gradtape.testing.fuzz.files.headers import Headers, Message
 
 Attack = Callable[[bytes], bytes]

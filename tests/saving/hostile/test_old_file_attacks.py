@@ -102,7 +102,7 @@ def test_nesting_is_bounded(path: Path) -> None:
 
 
 def test_the_number_of_objects_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradtape.saving.container.hdf5.MAX_OBJECTS", 40)
+    monkeypatch.setattr("gradtape.saving.container.hdf5.library.MAX_OBJECTS", 40)
     with h5py.File(path, "r+") as file:
         for i in range(50):
             file.create_group(f"/crowd/{i}")
@@ -427,13 +427,13 @@ def test_a_crash_of_the_library_is_an_error(
     code: str, said: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it reaches this process: not a signal, not a hang, not the memory."""
-    from gradtape.saving.container import hdf5
+    from gradtape.saving.container.hdf5 import library
 
     def walk(self: Any) -> None:
         faulthandler.disable()  # pytest's would print this crash as if it were one of the tests
         exec(code, {"os": os})
 
-    monkeypatch.setattr(hdf5.Hdf5File, "_walk", walk)
+    monkeypatch.setattr(library.Hdf5File, "_walk", walk)
     with pytest.raises(LoadError) as caught:
         gt.load(path)
     assert said in str(caught.value)

@@ -85,7 +85,9 @@ def failing(file: Any) -> bool:
     raise KeyError("x")
 
 
-@pytest.mark.parametrize(("recognises", "said"), [(first_bytes, "known kind"), (failing, "cannot tell")])
+@pytest.mark.parametrize(
+    ("recognises", "said"), [(first_bytes, "known kind"), (failing, "cannot tell")]
+)
 def test_a_format_that_cannot_tell_does_not_hide_others(
     recognises: Callable[[Any], bool], said: str, model: Any, tmp_path: Path
 ) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import gradtape as gt
-from gradtape.saving.container import legacy
 from gradtape.saving.container.child import ChildEnded, run_child
+from gradtape.saving.container.hdf5 import legacy
 
 OLD = Path(__file__).parents[1] / "golden"
 OWNED = "import pathlib; pathlib.Path(r'{}').touch()\nraise SystemExit(7)\n"

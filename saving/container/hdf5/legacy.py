@@ -12,10 +12,10 @@ import os
 import tempfile
 from typing import Any
 
-from ..errors import DamagedFile, LoadError, UnsafeFile
-from . import profile as p
-from .child import ChildEnded, run_child
-from .source import Source
+from ...errors import DamagedFile, LoadError, UnsafeFile
+from .. import limits
+from ..child import ChildEnded, run_child
+from ..source import Source
 
 __all__ = ["converted"]
 
@@ -68,7 +68,7 @@ def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> So
         original = os.path.join(folder, "original.h5")
         # the bytes that are open here, whatever the path leads to by now
         source.copy_to(original)
-        size = min(max_bytes, p.most_claimed(source.size))
+        size = min(max_bytes, limits.most_claimed(source.size))
         seconds = _SECONDS + size / _BYTES_PER_SECOND
         arguments = [converter, original, target, str(max_bytes)]
         arguments += [str(_MEMORY + 3 * size), str(seconds)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import NotAGradtapeFile
-from .child import fail, limit_self, unlimited_time
-from .hdf5 import Hdf5File
+from ...errors import NotAGradtapeFile
+from ..child import fail, limit_self, unlimited_time
+from .library import Hdf5File
 from .write import to_bytes
 
 __all__ = ["convert", "within_limits"]

@@ -9,9 +9,10 @@ from itertools import accumulate
 from math import prod
 from typing import Any
 
-from ..errors import SaveError
+from ...errors import SaveError
+from .. import limits
+from ..digests import PIECE, pieces
 from . import profile as p
-from .digests import PIECE, pieces
 from .lookup3 import checksum, checksums
 
 __all__ = ["Batch", "Item", "Layout", "batches", "side_by_side"]
@@ -53,12 +54,12 @@ class Item:
     size: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.size = prod(self.shape) * p.ITEMSIZES[self.dtype]
+        self.size = prod(self.shape) * limits.ITEMSIZES[self.dtype]
 
     @property
     def itemsize(self) -> int:
         """The size of an element in bytes."""
-        return p.ITEMSIZES[self.dtype]
+        return limits.ITEMSIZES[self.dtype]
 
     @property
     def kind(self) -> str:
@@ -221,21 +222,21 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
         if isinstance(found, _Group):
             objects += found.children.values()
             _check_group(found)
-    if len(objects) > p.MAX_OBJECTS:
+    if len(objects) > limits.MAX_OBJECTS:
         raise SaveError(
             f"{len(objects):,} groups and datasets are more than a file may hold "
-            f"({p.MAX_OBJECTS:,})"
+            f"({limits.MAX_OBJECTS:,})"
         )
-    if sum(len(item.path) for item in objects) > p.MAX_PATHS:
+    if sum(len(item.path) for item in objects) > limits.MAX_PATHS:
         raise SaveError("the paths of all that is saved are longer than readers accept")
     return objects
 
 
 def _check_group(group: _Group) -> None:
-    if group.depth > p.MAX_DEPTH:
-        raise SaveError(f"{group.path[:80]}...: nested deeper than {p.MAX_DEPTH} groups")
+    if group.depth > limits.MAX_DEPTH:
+        raise SaveError(f"{group.path[:80]}...: nested deeper than {limits.MAX_DEPTH} groups")
     for name in group.children:
-        if not p.SEGMENT.match(name):
+        if not limits.SEGMENT.match(name):
             raise SaveError(f"{group.path}: {name!r} cannot be a name in a file")
 
 

@@ -1,4 +1,4 @@
-"""The subset of HDF5 that files use: the possible contents of headers, and limits.
+"""The subset of HDF5 that files use: the possible contents of headers.
 
 The numbers of messages and their contents are those of the HDF5 File Format Specification, version
 3.0; docs/format.md says byte by byte which of them a file has.
@@ -6,12 +6,8 @@ The numbers of messages and their contents are those of the HDF5 File Format Spe
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
 
 __all__ = [
     "ALIGNMENT",
@@ -20,7 +16,6 @@ __all__ = [
     "DATASPACE",
     "DATATYPE",
     "DATATYPES",
-    "DTYPES",
     "DTYPE_OF",
     "FILL",
     "FILL_CHUNKED",
@@ -28,32 +23,22 @@ __all__ = [
     "FILTERS",
     "GROUP_INFO",
     "HEADER",
-    "ITEMSIZES",
     "LAYOUT",
     "LINK",
     "LINK_INFO",
     "LONG_HEADER",
-    "MAX_BYTES",
     "MAX_COMPRESSED",
-    "MAX_DEPTH",
     "MAX_LONG_HEADERS",
-    "MAX_OBJECTS",
-    "MAX_PATHS",
-    "MAX_RANK",
-    "MAX_RATIO",
-    "MAX_TEXT",
     "MESSAGE",
     "NO_ATTRIBUTES",
     "NO_GROUP",
     "NO_LINKS",
-    "SEGMENT",
     "SIGNATURE",
     "SUPERBLOCK",
     "TEXT",
     "UNDEFINED",
     "aligned",
     "index_size",
-    "most_claimed",
     "one_chunk",
     "one_index",
     "pipeline",
@@ -81,36 +66,12 @@ FILL_VALUE, FILL_CHUNKED = b"\x03\x0a", b"\x03\x0b"
 #: Data begins at a multiple of this, as arrays do in memory.
 ALIGNMENT = 64
 
-# A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
-SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
-#: NumPy's own dtype objects by name; fast paths recognise them by identity.
-DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(name)
-    for name in (
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-        "float16 float32 float64 complex64 complex128"
-    ).split()
-}
-MAX_DEPTH = 64
-MAX_OBJECTS = 100_000
 #: All headers that are longer than a dataset's, in bytes; a group's links are in its header.
 MAX_LONG_HEADERS, LONG_HEADER = 4 * 2**20, 1024
-MAX_TEXT = 64 * 2**20
-MAX_BYTES = 8 * 2**30
-MAX_RANK = 32
-#: All paths together, in characters: a small file can hold deep groups with long names.
-MAX_PATHS = 16 * 2**20
 #: HDF5 reads a chunk as a whole, and none of four gigabytes.
 MAX_COMPRESSED = 2**31
 # Half the children of a node of an index, as HDF5 has it unless told otherwise.
 _FANOUT = 32
-#: What gzip can reach is 1032:1; a larger claim is not compression.
-MAX_RATIO = 1100
-
-
-def most_claimed(stored: int) -> int:
-    """Return how many bytes datasets may claim together if they are stored in so many bytes."""
-    return max(2**20, 64 * stored)
 
 
 def aligned(offset: int) -> int:
@@ -158,8 +119,6 @@ def _types() -> dict[str, bytes]:
 #: The datatype message of each dtype, and of a text before its length.
 DATATYPES: dict[str, bytes] = _types()
 DTYPE_OF: dict[bytes, str] = {message: name for name, message in DATATYPES.items()}
-#: By the name of a dtype, how many bytes an element takes; of a text, each is one.
-ITEMSIZES = {"": 1} | {name: np.dtype(name).itemsize for name in DATATYPES}
 TEXT = b"\x13\x11\x00\x00"
 
 

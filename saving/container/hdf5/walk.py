@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
 
-from ..errors import DamagedFile, NotAGradtapeFile, UnsafeFile
+from ...errors import DamagedFile, NotAGradtapeFile, UnsafeFile
+from .. import limits
+from ..source import Source
 from . import profile as p
 from .layout import Item
 from .lookup3 import checksum, checksums
-from .source import Source
 
 __all__ = ["Walk"]
 
@@ -98,13 +99,13 @@ class Walk:
                 raise UnsafeFile(f"{path} is not where its header belongs")
             messages = self._messages(path)
             if messages[:2] == _START:
-                if path.count("/") > p.MAX_DEPTH:
-                    raise UnsafeFile(f"groups nested deeper than {p.MAX_DEPTH}")
+                if path.count("/") > limits.MAX_DEPTH:
+                    raise UnsafeFile(f"groups nested deeper than {limits.MAX_DEPTH}")
                 waiting += self._links(path, messages[2:])
             else:
                 self.items[path] = _dataset(path, messages)
-            if len(waiting) >= p.MAX_OBJECTS:
-                raise UnsafeFile(f"more than {p.MAX_OBJECTS} objects")
+            if len(waiting) >= limits.MAX_OBJECTS:
+                raise UnsafeFile(f"more than {limits.MAX_OBJECTS} objects")
         return waiting
 
     @contextmanager
@@ -147,7 +148,7 @@ class Walk:
         item.stored = int.from_bytes(node[24:28], "little")
         if node != p.one_index(item.shape, item.itemsize, item.stored, item.offset):
             raise UnsafeFile(f"{item.path}: the index of its data is none that gradtape writes")
-        if not 0 < item.size <= p.MAX_RATIO * item.stored:
+        if not 0 < item.size <= limits.MAX_RATIO * item.stored:
             raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")
         return item.offset + item.stored
 
@@ -196,8 +197,10 @@ class Walk:
             if flags or place + size > end:
                 raise UnsafeFile(f"{path}: a message in its header is none that gradtape writes")
             messages.append((kind, head[place : place + size]))
-            if len(messages) > p.MAX_OBJECTS:
-                raise UnsafeFile(f"{path}: its header has more than {p.MAX_OBJECTS:,} messages")
+            if len(messages) > limits.MAX_OBJECTS:
+                raise UnsafeFile(
+                    f"{path}: its header has more than {limits.MAX_OBJECTS:,} messages"
+                )
             place += size
         return messages
 
@@ -210,13 +213,13 @@ class Walk:
             name = data[_LINK.size : -8].decode("ascii", "replace")
             if (version, flags) != (1, 0) or len(data) != _LINK.size + length + 8:
                 raise UnsafeFile(f"{path or '/'}: a link is not a hard link with a plain name")
-            if not p.SEGMENT.match(name):
+            if not limits.SEGMENT.match(name):
                 raise UnsafeFile(f"{path or '/'}: a link is called {name[:60]!r}")
             if name in found:
                 raise UnsafeFile(f"{path or '/'}: two links are called {name!r}")
             found[name] = int.from_bytes(data[-8:], "little")
         self._paths += sum(map(len, found)) + len(found) * len(path)
-        if self._paths > p.MAX_PATHS:
+        if self._paths > limits.MAX_PATHS:
             raise UnsafeFile("the paths of its objects together are too long")
         return [(f"{path}/{name}", address) for name, address in found.items()]
 
@@ -267,8 +270,8 @@ def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
         size = int.from_bytes(kind[4:], "little")
         if len(kind) != 8 or kind[:4] != p.TEXT or shape:
             raise UnsafeFile(f"{path} holds neither numbers of a known dtype nor one text")
-        if not 0 < size <= p.MAX_TEXT:
-            raise UnsafeFile(f"{path}: a text is one string of at most {p.MAX_TEXT:,} bytes")
+        if not 0 < size <= limits.MAX_TEXT:
+            raise UnsafeFile(f"{path}: a text is one string of at most {limits.MAX_TEXT:,} bytes")
         shape = (size,)
     item = Item(path, dtype, shape)
     if kinds == _PLAIN:
@@ -280,7 +283,7 @@ def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
 
 def _shape(path: str, data: bytes) -> tuple[int, ...]:
     rank = data[1] if len(data) > 1 else 0
-    if rank > p.MAX_RANK or len(data) != 4 + 8 * rank:
+    if rank > limits.MAX_RANK or len(data) != 4 + 8 * rank:
         raise UnsafeFile(f"{path} has a shape of another kind")
     if data[:4] != bytes([2, rank, 0, int(bool(rank))]):
         raise UnsafeFile(f"{path} has a shape that may change, or none")
@@ -307,7 +310,7 @@ def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
         raise refusal
     if not 0 < item.size <= p.MAX_COMPRESSED:
         raise refusal
-    itemsize = p.ITEMSIZES[item.dtype]
+    itemsize = limits.ITEMSIZES[item.dtype]
     address = int.from_bytes(layout[3:11], "little")
     item.level = filters[-4]
     if (

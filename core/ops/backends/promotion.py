@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.dtypes import numpy_dtype
+from ...base.dtypes import numpy_dtype
 
 __all__ = ["promoting"]
 

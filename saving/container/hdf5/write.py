@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SaveError
+from ...errors import SaveError
+from .. import limits
+from ..digests import DIGESTS, SIZE, digest_of, digest_of_bytes, piece_digest
+from ..replace import replacing, write_at
+from ..workers import each
 from . import profile as p
-from .digests import DIGESTS, SIZE, digest_of, digest_of_bytes, piece_digest
 from .layout import Batch, Item, Layout, batches, side_by_side
-from .replace import replacing, write_at
-from .workers import each
 
 __all__ = ["COMPRESSIONS", "check", "to_bytes", "write"]
 
@@ -134,7 +135,7 @@ class _Plan:
             found = zlib.compress(np.ascontiguousarray(rows.T).data, level)
             # a reader refuses what claims to be smaller than deflate makes anything
             taken = len(found) + p.index_size(len(item.shape))
-            return found if taken < len(plain) <= p.MAX_RATIO * len(found) else None
+            return found if taken < len(plain) <= limits.MAX_RATIO * len(found) else None
 
         size = sum(map(len, self._plain.values()))
         tried = zip(items, each(deflated, items, size), strict=True)
@@ -142,7 +143,7 @@ class _Plan:
         # what readers would take for a trap is stored as it is, beginning with what is smallest
         taken = size - sum(len(self._plain[path]) - len(x) for path, x in stored.items())
         for path in sorted(stored, key=lambda path: len(stored[path]) / len(self._plain[path])):
-            if size <= p.most_claimed(taken):
+            if size <= limits.most_claimed(taken):
                 break
             taken += len(self._plain[path]) - len(stored.pop(path))
         for item in items:
@@ -192,7 +193,7 @@ def _raw(array: Array) -> memoryview:
 
 def _bytes_of(text: str, path: str) -> memoryview:
     data = text.encode()
-    if not 0 < len(data) <= p.MAX_TEXT:
+    if not 0 < len(data) <= limits.MAX_TEXT:
         raise SaveError(f"{path}: a text of {len(data):,} bytes cannot be saved")
     return memoryview(data)
 

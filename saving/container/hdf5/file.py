@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from ...errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from .. import limits
+from ..digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
+from ..source import Source
+from ..workers import each
 from . import profile as p
-from .digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, piece_digest, pieces
 from .layout import Item
 from .legacy import converted
-from .source import Source
 from .walk import Walk
-from .workers import each
 
 __all__ = ["SafeFile", "is_old"]
 
@@ -67,7 +68,7 @@ class SafeFile:
         self.length = self._source.size
         self.sizes: dict[str, int] = {}
         self.texts: set[str] = set()
-        self._max_bytes = p.MAX_BYTES if max_bytes is None else int(max_bytes)
+        self._max_bytes = limits.MAX_BYTES if max_bytes is None else int(max_bytes)
         self._read_bytes = 0
         self._keep_open = keep_open
         self._digests: dict[str, bytes] = {}
@@ -121,7 +122,7 @@ class SafeFile:
                     f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
                     "raise max_bytes if you trust the file"
                 )
-            if total > p.most_claimed(self.length):
+            if total > limits.most_claimed(self.length):
                 raise UnsafeFile(f"a file of {self.length:,} bytes claims to hold {total:,}")
             self._read_digests()
 
@@ -272,14 +273,14 @@ class _Read:
         parts = []
         for item in items:
             begin = item.offset - first
-            array: Array = np.ndarray(item.shape, p.DTYPES[item.dtype], memory, begin)
+            array: Array = np.ndarray(item.shape, limits.DTYPES[item.dtype], memory, begin)
             self.arrays[item.path], self.digests[item.path] = array, [b""]
             parts.append((item, 0, begin, begin + item.size))
         return first, memory.data, parts
 
     def _make(self, item: Item) -> memoryview:
         # NumPy's own dtype object, which fast paths recognise by identity
-        array = self.arrays[item.path] = np.empty(item.shape, p.DTYPES[item.dtype])
+        array = self.arrays[item.path] = np.empty(item.shape, limits.DTYPES[item.dtype])
         self.digests[item.path] = [b""] * len(pieces(item.size))
         return array.reshape(-1).view(np.uint8).data
 

@@ -15,8 +15,8 @@ import h5py
 import numpy as np
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t
 
-from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
-from .profile import (
+from ...errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
+from ..limits import (
     DTYPES,
     MAX_DEPTH,
     MAX_OBJECTS,

@@ -1,0 +1,1 @@
+"""HDF5: a writer and a checking reader of files, without the HDF5 library."""
