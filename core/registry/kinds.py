@@ -184,14 +184,26 @@ class _Backends(_Listed):
                 f"{info}: the backend {name!r} needs an attribute 'array_module' (the module that "
                 "defines its array types), or a method 'owns'"
             )
-        for other in registry.backends.values():
+        # the first that was found is the owner, whichever is merged first
+        places = {id(each): i for i, each in enumerate(registry.infos)}
+        for other in list(registry.backends.values()):
             both = _modules(item) & _modules(other)
-            if both and other.name != name:
-                raise Clash(
-                    f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(both))}, "
-                    f"which belong to the backend {other.name!r} ({other.provider}); only one "
-                    f"backend can own an array type: call yours {other.name!r} to replace that one"
-                )
+            if not both or other.name == name:
+                continue
+            owner = registry.owners["backend", other.name]
+            if places.get(id(owner), 0) <= places.get(id(info), 0):
+                raise Clash(_claim(info, name, both, other.name, owner))
+            registry.withdraw(self, other.name, _claim(owner, other.name, both, name, info))
+
+
+def _claim(
+    info: PluginInfo, name: str, modules: Iterable[str], other: str, owner: PluginInfo
+) -> str:
+    return (
+        f"{info}: the backend {name!r} claims the arrays of {', '.join(sorted(modules))}, "
+        f"which belong to the backend {other!r} ({owner}); only one "
+        f"backend can own an array type: call yours {other!r} to replace that one"
+    )
 
 
 class _Collectives(_Listed):

@@ -351,6 +351,22 @@ class Merged:
         ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
         self.tables["backends"] = {name: table[name] for name in ordered}
 
+    def withdraw(self, kind: Kind, name: Any, message: str) -> None:
+        """Take an item of the winner out of use, because of what another plugin provides.
+
+        Parameters
+        ----------
+        kind, name
+            The kind and the name of the item.
+        message
+            Why, for the plugin's list and for errors.
+        """
+        key = kind.name, name
+        self.owners.pop(key).clashes.append(message)
+        self._candidates.pop(key)
+        self.clashes[key] = message
+        kind.remove(self, name, message)
+
     def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
         key = kind.name, name

@@ -23,6 +23,7 @@ from ....core.extend import (
     rank_of,
 )
 from ..common.batching import aligned
+from ..common.kernels import kind_of
 
 __all__ = ["EVERYTHING", "batched_index", "example_numbers", "picked_from_shared"]
 
@@ -56,7 +57,7 @@ class BatchedIndex:
         self.arrays = arrays
         if not arrays:
             return
-        masks = [x.dtype.kind == "b" for x in arrays]
+        masks = [kind_of(x.dtype) == "b" for x in arrays]
         ranks = [
             1 if mask else rank_of(x, op) - b
             for x, mask, b in zip(arrays, masks, batched, strict=True)
@@ -132,7 +133,7 @@ def _spelt(index: tuple[Any, ...], rank: int, arrays: list[Any], batched: list[b
             used += 1
         elif _is_array(p):
             x, b = arrays[p[1]], batched[p[1]]
-            used += len(x.shape) - b if x.dtype.kind == "b" else 1
+            used += len(x.shape) - b if kind_of(x.dtype) == "b" else 1
     spelt: list[Any] = []
     for p in index:
         spelt += [EVERYTHING] * (rank - used) if p == "..." else [p]
@@ -152,7 +153,7 @@ def _without_masks(
             continue
         x, b = arrays[part[1]], batched[part[1]]
         inside = x.array if type(x) is Tensor else x
-        known = x.dtype.kind == "b" and x.shape and not b and not is_transformed(inside)
+        known = kind_of(x.dtype) == "b" and x.shape and not b and not is_transformed(inside)
         for array in F.nonzero(x) if known else [x]:
             parts.append(("array", len(found)))
             found.append(array)
@@ -178,7 +179,7 @@ def picked_from_shared(
     The index arrays pick for all examples at once, so the gradient is one array like ``x``.
     """
     index, arrays, batched = _without_masks(index, arrays, batched)
-    if any(a.dtype.kind == "b" for a in arrays):
+    if any(kind_of(a.dtype) == "b" for a in arrays):
         raise TraceError(f"{op.name}: {_MASK_DIFFERS}")
     index = _spelt(index, rank_of(x, op), arrays, batched)
     picked = max(rank_of(a, op) - b for a, b in zip(arrays, batched, strict=True))
