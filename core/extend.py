@@ -190,6 +190,7 @@ from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.host_kernels import runs_on_host
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
+from .ops.promotion import promoting
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.watching import watching
@@ -452,6 +453,7 @@ __all__ = [
     "penalty",
     "place",
     "plain",
+    "promoting",
     "public",
     "put_away",
     "put_back",

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..base.context import active_batches, active_graph, back_in
 from ..base.table import F, ops
+from ..ops.backend import backend_of
 from ..ops.dispatch import is_transformed
-from ..tensors.convert import as_tensor
+from ..tensors.convert import with_others
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from .batched import (
@@ -231,11 +232,24 @@ class InBatch:
 
 def leave(x: Any, like: Tensor, level: int) -> Tensor:
     """Return ``x`` with the hidden axis of a level first; repeated, if it has none."""
-    x = as_tensor(x)
+    x = with_others(x, (like,))
     if has_level(x.array, level):
         return UNHIDE(x, like, level=level)
-    result: Tensor = ops["spread_like"](x, like)
+    result: Tensor
+    if _elsewhere(x, like):  # it stays there; only the number of examples is taken from ``like``
+        one: Tensor = ops["expand_dims"](x, axis=(0,))
+        result = ops["broadcast_to"](one, shape=(like.shape[0], *x.shape))
+    else:
+        result = ops["spread_like"](x, like)
     return result
+
+
+def _elsewhere(x: Tensor, like: Tensor) -> bool:
+    """Return whether two tensors of known values are arrays of different backends."""
+    arrays = x.array, like.array
+    if type(arrays[0]) is type(arrays[1]) or any(map(is_transformed, arrays)):
+        return False
+    return backend_of(arrays[0]) is not backend_of(arrays[1])
 
 
 def check_randomness() -> None:

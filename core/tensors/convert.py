@@ -48,6 +48,7 @@ __all__ = [
     "check_held",
     "constant",
     "floats",
+    "of_backend",
     "operand",
     "own_array",
     "with_each_other",
@@ -252,6 +253,7 @@ def _place_of(values: Sequence[Any]) -> tuple[Backend, str] | None:
             array = value.array  # type: ignore[attr-defined]
             if type(array) is np.ndarray and not selects():
                 return None  # the usual case
+            array = of_backend(array)
         elif isinstance(value, (list, tuple)):
             lists.append(value)
             continue
@@ -267,12 +269,19 @@ def _place_of(values: Sequence[Any]) -> tuple[Backend, str] | None:
 def _owner_of(value: Any) -> Backend | None:
     """Return the backend of a tensor or of another library's array; None for all else."""
     if isinstance(value, Operators):
-        kind = type(value.array)  # type: ignore[attr-defined]
+        kind = type(of_backend(value.array))  # type: ignore[attr-defined]
         return None if kind in transforms else backend_for_type(kind)
     kind = type(value)
     if kind in _PLACES or kind in transforms or isinstance(value, (np.ndarray, np.generic)):
         return None
     return backend_for_type(kind) if _is_device_array(value) else None
+
+
+def of_backend(array: Any) -> Any:
+    """Return the array that a batch holds; other arrays, also those of traces, unchanged."""
+    while getattr(array, "batched", False):
+        array = array.array
+    return array
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -384,13 +393,14 @@ def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
     Python numbers take its floating dtype, unless ``weak`` is false, as for indices.
     """
     made = _as_weak(value, [tensor.dtype]) if weak else as_tensor(value)
-    if isinstance(value, Operators) or is_transformed(tensor.array):
+    like = of_backend(tensor.array)
+    if isinstance(value, Operators) or is_transformed(like):
         return made
-    if is_transformed(made.array) or type(made.array) is type(tensor.array):
+    if is_transformed(made.array) or type(made.array) is type(like):
         return made
-    owner = backend_for_type(type(tensor.array))
+    owner = backend_for_type(type(like))
     host = backend_for_type(type(made.array)).to_numpy(made.array)
-    return Tensor(owner.asarray(host, device=owner.device(tensor.array)))
+    return Tensor(owner.asarray(host, device=owner.device(like)))
 
 
 def operand(value: Any, op: Primitive, position: int, inputs: Sequence[Any]) -> Tensor:

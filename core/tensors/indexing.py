@@ -17,7 +17,7 @@ from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
 from ..ops.backends.owners import backend_of, to_numpy
 from ..ops.dispatch import is_transformed
-from .convert import as_tensor, check_held, with_others
+from .convert import as_tensor, check_held, of_backend, with_others
 from .tensor import Tensor
 from .variable import Variable
 
@@ -374,10 +374,12 @@ def _index_array(part: Any, beside: Any) -> Tensor:
         ) from None
     if sequence and 0 in (array.shape or ()):
         array = Tensor(np.zeros(array.shape, np.int64))  # an empty list has no dtype of its own
-    if (sequence or isinstance(part, bool)) and not is_transformed(beside):
+    like = of_backend(beside)
+    loose = sequence or isinstance(part, bool)
+    if loose and not is_transformed(like) and not is_transformed(array.array):
         # a sequence has no backend of its own, so it goes to that of the indexed array
-        owner = backend_of(beside)
-        array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(beside)))
+        owner = backend_of(like)
+        array = Tensor(owner.asarray(to_numpy(array.array), device=owner.device(like)))
     if array.dtype.kind not in "biu":
         raise IndexError(
             f"getitem: an index array must hold integers or booleans, got dtype {array.dtype}"

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...errors import BackendUnavailable
-from .promotion import promoting
+from .promotion import promoting, unboolean
 from .sender import Sender
 from .stopwatch import Stopwatch
 
@@ -359,4 +359,9 @@ class Backend:
         def bound(*arrays: Any, **params: Any) -> Any:
             return kernel(xp, *arrays, **params)
 
-        return bound
+        def bound_to_numbers(*arrays: Any, **params: Any) -> Any:
+            if bool in map(type, arrays):
+                arrays = unboolean(arrays)
+            return kernel(xp, *arrays, **params)
+
+        return bound if self.promotes else bound_to_numbers

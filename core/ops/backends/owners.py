@@ -27,6 +27,8 @@ __all__ = [
 ]
 
 _by_type: dict[type, Backend] = {}
+# Owners from before plugins changed. One whose plugin was removed can still read values.
+_before: dict[type, Backend] = {}
 # The scopes of backends whose rules need a context, by array type.
 _scopes: dict[type, Callable[[Any], AbstractContextManager[Any]]] = {}
 _NO_SCOPE = nullcontext()
@@ -56,6 +58,7 @@ def backend_for_type(array_type: type, asker: str = "this operation") -> Backend
 
 def forget() -> None:
     """Forget which backend owns which type, after the registry changed."""
+    _before.update(_by_type)
     _by_type.clear()
     _scopes.clear()
     settling.clear()
@@ -144,7 +147,13 @@ def to_numpy(array: Any) -> NDArray[Any]:
         return np.asarray(array)
     if type(array) in transforms or not hasattr(array, "dtype"):
         raise not_known(array, "a tensor's value")
-    return backend_of(array).to_numpy(array)
+    try:
+        owner = backend_of(array)
+    except TypeError:
+        if type(array) not in _before:
+            raise
+        owner = _before[type(array)]
+    return owner.to_numpy(array)
 
 
 def shape_witness(tensor: Any) -> Any:

@@ -8,14 +8,14 @@ that do have rules of their own: PyTorch gives ``float32`` where NumPy and gradt
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...base.dtypes import numpy_dtype
+from ...base.dtypes import SCALARS, numpy_dtype
 
-__all__ = ["promoting"]
+__all__ = ["promoting", "unboolean"]
 
 _BOOL = np.dtype(bool)
 #: NumPy's elementwise functions, and ``matmul``, by name.
@@ -49,7 +49,7 @@ def promoting(xp: Any, name: str, function: Callable[..., Any]) -> Callable[...,
         dtypes = [kind if isinstance(kind, type) else numpy_dtype(kind) for kind in kinds]
         dtypes = [_BOOL if kind is bool else kind for kind in dtypes]
         if name.startswith("logical_"):  # the standard's take nothing else
-            return tuple([None if isinstance(kind, type) else _BOOL for kind in dtypes])
+            return (_BOOL,) * len(dtypes)
         try:
             loop = ufunc.resolve_dtypes((*dtypes, *[None] * ufunc.nout))
         except (TypeError, ValueError):  # NumPy has no such loop; the library may have one
@@ -73,7 +73,18 @@ def promoting(xp: Any, name: str, function: Callable[..., Any]) -> Callable[...,
     return run
 
 
+def unboolean(values: Sequence[Any]) -> tuple[Any, ...]:
+    """Return an op's arrays and scalars with ``True`` and ``False`` as numbers beside numbers.
+
+    NumPy promotes them as it promotes boolean arrays; the standard takes them beside those only.
+    """
+    kinds = {numpy_dtype(x.dtype).kind if hasattr(x, "dtype") else "b" for x in values} - {"b"}
+    return tuple([int(x) if kinds and type(x) is bool else x for x in values])
+
+
 def _cast(xp: Any, x: Any, dtype: Any) -> Any:
+    if type(x) in SCALARS:
+        return x if dtype is None else dtype.type(x).item()
     if dtype is None or numpy_dtype(x.dtype) == dtype:
         return x
     return x.astype(dtype) if hasattr(x, "astype") else xp.astype(x, getattr(xp, dtype.name))

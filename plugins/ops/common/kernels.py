@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import backend_of, kind_of, numpy_dtype
+from ....core.extend import backend_of, kind_of, numpy_dtype, promoting
 
 __all__ = [
     "all_between",
@@ -36,7 +36,7 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
 
     Complex values lose their imaginary part, except in a cast to booleans: nonzero is true.
     """
-    if x.dtype == dtype:
+    if x.dtype is dtype:
         return x
     dtype = np.dtype(dtype) if isinstance(dtype, (str, type)) else numpy_dtype(dtype)
     if numpy_dtype(x.dtype) == dtype:
@@ -153,8 +153,17 @@ def complex_of(xp: Any, real: Any, imag: Any) -> Any:
 
 def standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
     """Return a function of the array API standard, by its older name in libraries without it."""
-    found: Callable[..., Any] = getattr(xp, name, None) or getattr(xp, older)
-    return found
+    return _standard(xp, name, older)
+
+
+@functools.cache
+def _standard(xp: Any, name: str, older: str) -> Callable[..., Any]:
+    return _promoting(xp, older, getattr(xp, name, None) or getattr(xp, older))
+
+
+def _promoting(xp: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of arrays that promotes dtypes as NumPy's function of that name does."""
+    return function if xp is np else promoting(xp, name, function)
 
 
 def reals(x: Any) -> Any:
@@ -170,11 +179,16 @@ def reals(x: Any) -> Any:
     return x
 
 
+@functools.cache
+def _native(xp: Any, name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
+    own = getattr(xp, name, None)
+    return _promoting(xp, name, functools.partial(portable, xp) if own is None else own)
+
+
 def native(name: str, portable: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of a function that NumPy and CuPy have and the standard lacks."""
 
     def kernel(xp: Any, *arrays: Any) -> Any:
-        own = getattr(xp, name, None)
-        return portable(xp, *arrays) if own is None else own(*arrays)
+        return _native(xp, name, portable)(*arrays)
 
     return kernel

@@ -40,7 +40,8 @@ def picked(xp: Any, x: Any, where: tuple[Any, ...]) -> Any:
     axes, groups = _axes(xp, x, where)
     joined = np.broadcast_shapes(*[tuple(part.shape) for part, _ in groups])
     alone = [i for i, (part, _) in enumerate(axes) if part is _GROUP]
-    front = alone[0] if alone == list(range(alone[0], alone[-1] + 1)) else 0
+    adjacent = bool(alone) and alone == list(range(alone[0], alone[-1] + 1))
+    front = alone[0] if adjacent else 0
     outer = [(part, axis) for part, axis in axes if part is not _GROUP]
     shape = [1 if part is None else part.shape[0] for part, _ in outer]
     shape[front:front] = joined

@@ -130,9 +130,18 @@ remainder = mod = elementwise(
     [1.0, -1.0]
     """,
 )
+
+
+def _fmod(xp: Any, x: Any, y: Any) -> Any:
+    x = x if hasattr(x, "dtype") else xp.full_like(y, x)
+    y = y if hasattr(y, "dtype") else xp.full_like(x, y)
+    size = xp.remainder(xp.abs(x), xp.abs(y))  # exact, as a difference from x would not be
+    return xp.where(x < 0, -size, size)
+
+
 fmod = elementwise(
     "fmod",
-    native("fmod", lambda xp, x, y: x - y * xp.trunc(x / y)),
+    native("fmod", _fmod),
     x=lambda g: g,
     # a whole number already, except for rounding errors
     y=lambda g, x, y, out: -g * F.round((x - out) / y),
@@ -282,11 +291,17 @@ sign = elementwise(
     [-1.0, 0.0, 1.0]
     """,
 )
+
+
+def _heaviside(xp: Any, x: Any, y: Any) -> Any:
+    return xp.where(x == 0, y, xp.where(xp.isnan(x), x, xp.astype(x > 0, x.dtype)))
+
+
 heaviside = elementwise(
     "heaviside",
     native(
         "heaviside",
-        lambda xp, x, y: xp.where(x == 0, y, xp.where(xp.isnan(x), x, xp.astype(x > 0, x.dtype))),
+        lambda xp, x, y: _heaviside(xp, x if hasattr(x, "dtype") else xp.full_like(y, x), y),
     ),
     x=lambda g: F.zeros_like(g),
     y=lambda g, x: F.where(x == 0, g, 0.0),

@@ -80,7 +80,9 @@ def frexp(x: Any) -> tuple[Tensor, Tensor]:
 
 ldexp = elementwise(
     "ldexp",
-    native("ldexp", lambda xp, x, y: x * 2.0 ** (y if type(y) is int else xp.astype(y, x.dtype))),
+    native(
+        "ldexp", lambda xp, x, y: x * 2.0 ** (xp.astype(y, x.dtype) if hasattr(y, "dtype") else y)
+    ),
     kind=Op,  # a Python integer stays one: it must not follow the dtype of ``x``
     x=lambda g, y: F.ldexp(g, y),
     y=NONDIFF,

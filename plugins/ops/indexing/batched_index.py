@@ -24,6 +24,7 @@ from ....core.extend import (
     rank_of,
 )
 from ..common.batching import aligned
+from ..common.kernels import kind_of
 
 __all__ = ["EVERYTHING", "batched_index", "example_numbers", "picked_from_shared"]
 
@@ -179,7 +180,7 @@ def picked_from_shared(
     The index arrays pick for all examples at once, so the gradient is one array like ``x``.
     """
     index, arrays, batched = _without_masks(index, arrays, batched)
-    if any(a.dtype.kind == "b" for a in arrays):
+    if any(kind_of(a.dtype) == "b" for a in arrays):
         raise TraceError(f"{op.name}: {_MASK_DIFFERS}")
     index = _spelt(index, rank_of(x, op), arrays, batched)
     picked = max(rank_of(a, op) - b for a, b in zip(arrays, batched, strict=True))

@@ -225,7 +225,7 @@ def _index_set_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any, *, index: An
     gv = None
     if needed[1]:
         gv = F.getitem(g, *arrays, index=index)
-        if any(array.dtype.kind != "b" for array in arrays):
+        if any(kind_of(array.dtype) != "b" for array in arrays):
             # where an index is repeated, only the value that stayed has a gradient
             numbers = F.numbered_like(values)
             owners = F.index_set(F.numbered_like(x), numbers, *arrays, index=index)

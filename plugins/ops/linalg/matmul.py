@@ -24,7 +24,7 @@ from ....core.extend import (
 )
 from ..common.batching import aligned
 from ..common.gradients import as_like
-from ..common.kernels import summed
+from ..common.kernels import standard, summed
 from ..common.op_builders import op
 from ..shapes.joining import common_dtype
 
@@ -56,7 +56,7 @@ def _matmul_shape(x: Any, y: Any) -> Any:
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     """Return the matrix product; raise an error that names sizes that do not match."""
     try:
-        return xp.matmul(x, y)
+        return standard(xp, "matmul", "matmul")(x, y)
     except (ValueError, TypeError):
         _matmul_shape(getattr(x, "shape", ()), getattr(y, "shape", ()))
         raise

@@ -27,6 +27,8 @@ from ....core.extend import (
     known_size,
     largest,
     ops,
+    own_array,
+    to_numpy,
 )
 from ..common.op_builders import named_in
 from .continuous import Continuous
@@ -131,6 +133,7 @@ class Generator(Continuous):
         >>> (generator.uniform(3) == first).all().item()
         True
         """
+        _brought_home(self.state)
         self.state.assign(beside(_seeded_key(seed), Tensor(self.state.array)))
 
     def next_key(self) -> Tensor:
@@ -158,6 +161,7 @@ class Generator(Continuous):
 
     def _count_on(self) -> Any:
         with self.state.lock:  # no other thread may get this key
+            _brought_home(self.state)
             key, owner = self.state.value, backend_of(self.state.array)
             # on the backend of the state, whatever the current one is
             if owner.waits:  # one draw, without a copy to the device
@@ -414,6 +418,14 @@ class Generator(Continuous):
 
 
 _ONE_DRAW = np.array([0, 1], np.int64)
+
+
+def _brought_home(state: Variable) -> None:
+    """Move a state from a backend whose plugin was removed to the current one."""
+    try:
+        backend_of(state.array)
+    except TypeError:
+        state.set_array(own_array(np.array(to_numpy(state.array))))
 
 
 def _seeded_key(seed: int | None) -> np.ndarray[Any, Any]:

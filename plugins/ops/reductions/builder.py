@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Op
+from ....core.extend import Op, numpy_dtype
 from ..common.axes import Axis, reduced_shape
 from ..common.batching import along
+from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import op
 
-__all__ = ["reduction", "same_dtype", "summed_dtype"]
+__all__ = ["reduction", "same_dtype", "summed_dtype", "widened"]
 
 
 def reduction(
@@ -46,6 +47,14 @@ def reduction(
         jvp=jvp,
         **traits,
     )
+
+
+def widened(xp: Any, x: Any, dtype: Callable[[Any], Any]) -> Any:
+    """Return booleans and integers in the dtype of the result, others unchanged.
+
+    NumPy's reductions widen them; other libraries refuse some, or widen to another dtype.
+    """
+    return cast_to(xp, x, dtype(numpy_dtype(x.dtype))) if kind_of(x.dtype) in "biu" else x
 
 
 def same_dtype(dtype: Any) -> Any:

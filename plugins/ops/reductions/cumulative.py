@@ -26,7 +26,7 @@ from ..common.op_builders import named, op, same_shape
 from ..common.ranks import as_vector, known_rank
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
-from .builder import summed_dtype
+from .builder import summed_dtype, widened
 
 __all__ = [
     "cumprod",
@@ -56,7 +56,7 @@ def scan(name: str) -> Callable[..., Any]:
 
     @in_float32
     def kernel(xp: Any, x: Any, *, axis: Axis, reverse: bool = False) -> Any:
-        lines, back = lines_of(xp, x, axis, name)
+        lines, back = lines_of(xp, widened(xp, x, summed_dtype), axis, name)
         run = standard(xp, name.replace("cum", "cumulative_"), name)
         if reverse:
             return back(xp.flip(run(xp.flip(lines, axis=-1), axis=-1), axis=-1))

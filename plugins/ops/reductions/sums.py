@@ -11,7 +11,7 @@ from ....core.extend import F, Tensor, ops
 from ..common.axes import Axis, as_axis, axis_over, reduced_shape
 from ..common.dtypes import inexact
 from ..common.kernels import cast_to, in_float32, kind_of, reals
-from .builder import reduction, summed_dtype
+from .builder import reduction, summed_dtype, widened
 from .options import averaged, chosen, count_of, counted, in_dtype, started_from
 
 __all__ = ["logsumexp", "mean", "prod", "sum"]
@@ -24,7 +24,11 @@ def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
 
 _sum = reduction(
     "sum",
-    in_float32(lambda xp, x, *, axis=None, keepdims=False: xp.sum(x, axis=axis, keepdims=keepdims)),
+    in_float32(
+        lambda xp, x, *, axis=None, keepdims=False: xp.sum(
+            widened(xp, x, summed_dtype), axis=axis, keepdims=keepdims
+        )
+    ),
     summed_dtype,
     lambda g, x_like, axis, keepdims: F.unreduce_like(g, x_like, axis=axis, keepdims=keepdims),
     jvp="linear",
@@ -33,7 +37,9 @@ _sum = reduction(
 )
 _mean = reduction(
     "mean",
-    lambda xp, x, *, axis=None, keepdims=False: xp.mean(x, axis=axis, keepdims=keepdims),
+    lambda xp, x, *, axis=None, keepdims=False: xp.mean(
+        widened(xp, x, inexact), axis=axis, keepdims=keepdims
+    ),
     inexact,
     _mean_rule,
     jvp="linear",
@@ -156,7 +162,9 @@ def _prod_rule(g: Any, x: Any, axis: Axis, keepdims: bool) -> Any:
 _prod = reduction(
     "prod",
     in_float32(
-        lambda xp, x, *, axis=None, keepdims=False: xp.prod(x, axis=axis, keepdims=keepdims)
+        lambda xp, x, *, axis=None, keepdims=False: xp.prod(
+            widened(xp, x, summed_dtype), axis=axis, keepdims=keepdims
+        )
     ),
     summed_dtype,
     _prod_rule,

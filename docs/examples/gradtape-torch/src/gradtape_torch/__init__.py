@@ -10,8 +10,9 @@ import numpy as np
 
 from gradtape.plugin import Backend, BackendUnavailable, hookimpl
 
-# PyTorch has functions of these names beyond the standard, with other arguments than NumPy's
-NOT_AS_NUMPY = frozenset("einsum fmax fmin gcd lcm logaddexp2".split())
+# PyTorch has functions of these names beyond the standard, with other arguments than NumPy's, or
+# for tensors alone
+NOT_AS_NUMPY = frozenset("einsum fmax fmin fmod gcd heaviside lcm ldexp logaddexp2".split())
 
 
 class Namespace:
