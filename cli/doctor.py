@@ -244,7 +244,7 @@ def _devices() -> dict[str, Any]:
     """Return what backends report about their devices, for those that report anything."""
     found = {}
     for name, backend in registry().backends.items():
-        found[name], problem = answer_of(partial(_told_by, lambda x=backend: x.diagnosis() or {}))
+        found[name], problem = answer_of(partial(_told_by, backend.diagnosis))
         if problem:
             advice = f"The backend {name!r} cannot report: {problem}."
             found[name] = {"lines": [], "advice": [advice]}
