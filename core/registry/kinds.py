@@ -20,7 +20,7 @@ from .hooks import near_names
 from .info import PluginInfo
 
 if TYPE_CHECKING:
-    from .registry import Registry
+    from .merging import Merged
 
 __all__ = ["KINDS", "NAMED", "Clash", "Kind", "is_reserved"]
 
@@ -78,7 +78,7 @@ class Kind:
         return PluginError(f"{info}: {hook} returned {told} instead of {wanted}")
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
         if self.reserves and not info.may_use_reserved_names and is_reserved(name):
@@ -89,11 +89,11 @@ class Kind:
                 f"start with a package of gradtape, are gradtape's own; call it '{who}.{bare}'"
             )
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         """Put the winner among an item's providers in use."""
         registry.tables[self.hook][name] = item
 
-    def remove(self, registry: Registry, name: Any, message: str) -> None:
+    def remove(self, registry: Merged, name: Any, message: str) -> None:
         """Take an item out of use, since several plugins provide it."""
         registry.tables[self.hook].pop(name, None)
 
@@ -130,7 +130,7 @@ class _Listed(Kind):
         return [(item.name, item) for item in items]
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         if type(name) is not str or not name:
             raise PluginError(
@@ -138,14 +138,14 @@ class _Listed(Kind):
             )
         super().check(registry, info, name, item, ops)
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         item.provider = info
 
 
 class _Ops(_Listed):
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if info.may_use_reserved_names:
@@ -161,7 +161,7 @@ class _Ops(_Listed):
                 f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
             )
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         if type(item.rules_provider) is not str:  # those of register_gradient outlive a registry
             item.rules_provider = info
@@ -176,7 +176,7 @@ class _Ops(_Listed):
 
 class _Backends(_Listed):
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if not item.array_module and type(item).owns is Backend.owns:
@@ -195,7 +195,7 @@ class _Backends(_Listed):
                 raise Clash(_claims(info, name, both, other.name, other.provider))
 
 
-def _found_first(registry: Registry, info: PluginInfo, other: PluginInfo) -> bool:
+def _found_first(registry: Merged, info: PluginInfo, other: PluginInfo) -> bool:
     """Return whether a plugin was found before another one; their merging has another order."""
     places = {id(x): place for place, x in enumerate(registry.infos)}
     return places.get(id(info), len(places)) < places.get(id(other), len(places))
@@ -212,7 +212,7 @@ def _claims(info: PluginInfo, name: str, both: set[str], first: str, owner: Plug
 
 class _Collectives(_Listed):
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if name in ("auto", "alone"):
@@ -249,7 +249,7 @@ class _ForOps(Kind):
         return provided.items()
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         self._check_op(info, name[0], ops)
@@ -265,7 +265,7 @@ class _Rules(Kind):
         )
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         self._check_op(info, name, ops)
@@ -274,11 +274,11 @@ class _Rules(Kind):
         except PluginError as error:
             raise PluginError(f"{info}: {error}") from None
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         if name in registry.ops:  # several plugins may provide the op
             registry.rules.give(info, registry.ops[name], item)
 
-    def remove(self, registry: Registry, name: Any, message: str) -> None:
+    def remove(self, registry: Merged, name: Any, message: str) -> None:
         def clashing(*given: Any, **params: Any) -> Any:
             raise PluginError(message)
 
@@ -291,7 +291,7 @@ class _Rules(Kind):
 
 class _LateOps(Kind):
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if "::" in name:
@@ -305,7 +305,7 @@ class _Endings(Kind):
     """What is found by the end of a file's name."""
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         if name[0] != "." or name != name.lower():
@@ -350,7 +350,7 @@ class _Hints(_Nested):
     """What to use instead of names that gradtape lacks, by module or class and name."""
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         super().check(registry, info, name, item, ops)
         place = name[0]
@@ -360,7 +360,7 @@ class _Hints(_Nested):
                 f"are {', '.join(classes())}"
             )
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         place, lacking = name
         add_hint(place, lacking, item)
@@ -377,7 +377,7 @@ class _Names(_Nested):
     """Objects that a text may name, by kind and name."""
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         kind, text = name
         if kind not in NAMED:
@@ -397,11 +397,11 @@ class _Names(_Nested):
                 f"with a package of gradtape, are gradtape's own; call it '{who}::{text}'"
             )
 
-    def install(self, registry: Registry, info: PluginInfo, name: Any, item: Any) -> None:
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
         registry.texts = {}
 
-    def remove(self, registry: Registry, name: Any, message: str) -> None:
+    def remove(self, registry: Merged, name: Any, message: str) -> None:
         super().remove(registry, name, message)
         registry.texts = {}
 
@@ -410,7 +410,7 @@ class _Namespaces(Kind):
     """Modules under the package."""
 
     def check(
-        self, registry: Registry, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
+        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         package = face()
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):

@@ -14,8 +14,12 @@ from ..errors import PluginError
 from .changes import GivenRules, Meanings
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
+<<<<<<< HEAD
 from .loading import cause, tell
 from .replacements import Replacements, called
+=======
+from .replacements import called
+>>>>>>> reader
 from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:
@@ -85,7 +89,6 @@ class Merged:
         self.clashes: dict[tuple[str, Any], str] = {}
         #: By kind and the object's id, the first text that names it; empty when names are added.
         self.texts: dict[tuple[str, int], str] = {}
-        self.replacements = Replacements(self)
         self.infos: list[PluginInfo] = []
         #: Notes on what was found and is no plugin.
         self.notes: list[str] = []

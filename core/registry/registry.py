@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from .hookspecs import PROJECT
 from .info import PluginInfo
 from .kinds import NAMED, is_reserved
 from .merging import BY_NAME, Merged
+from .replacements import Replacements
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -52,6 +53,10 @@ class Registry(Merged):
     modules, names
         The classes that files may name; and ``(kind, name)`` -> an object that a text may name.
     """
+
+    def __init__(self, order: Sequence[str] = ()) -> None:
+        super().__init__(order)
+        self.replacements = Replacements(self)
 
     def op(self, name: str) -> Op:
         """Return the op called ``name``.

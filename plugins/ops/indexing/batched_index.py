@@ -24,7 +24,6 @@ from ....core.extend import (
     rank_of,
 )
 from ..common.batching import aligned
-from ..common.kernels import kind_of
 
 __all__ = ["EVERYTHING", "batched_index", "example_numbers", "picked_from_shared"]
 
