@@ -66,8 +66,7 @@ def stablehlo(
     """
     jax = needed("jax", "jax", "stablehlo")
     needed("jax.export", "jax", "stablehlo")
-    from ..plugins.jax.backend import exporting
-    from ..plugins.jax.compiling import Refused
+    from ..plugins.jax.compiling import Refused, exporting
 
     found = traced(fn, args, kwargs)
     owner = registry().backend("jax")

@@ -14,9 +14,8 @@ import numpy as np
 
 from ..core.extend import hookimpl, late
 from .container.hdf5.file import SafeFile
-from .container.hdf5.profile import SIGNATURE
 from .container.hdf5.write import COMPRESSIONS, check, write
-from .container.source import Source
+from .container.source import SIGNATURE, Source
 from .container.storage import Storage
 from .errors import LoadError, UnsafeFile
 

@@ -38,7 +38,6 @@ IMPORTS_IN_FUNCTIONS = {
         export.errors: (by name)
         testing.strict: (by name)
         export.to_onnx: export.onnx_build
-        export.to_stablehlo: plugins.jax.backend
         export.to_stablehlo: plugins.jax.compiling
         plot.axes: matplotlib
         plot.histories: matplotlib.ticker

@@ -14,12 +14,8 @@ from ..errors import PluginError
 from .changes import GivenRules, Meanings
 from .info import Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
-<<<<<<< HEAD
 from .loading import cause, tell
-from .replacements import Replacements, called
-=======
 from .replacements import called
->>>>>>> reader
 from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -27,8 +26,6 @@ __all__ = [
 ]
 
 INSTALL = 'pip install "gradtape[jax]"'
-#: Whether JAX compiles for an export, which cannot call back to this process.
-exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 
 
 class JaxBackend(Backend):

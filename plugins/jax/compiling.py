@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,6 @@ from ...core.extend import (
     set_arrays,
     unsure,
 )
-from .backend import exporting
 
 if TYPE_CHECKING:
     from .backend import JaxBackend
@@ -31,12 +31,16 @@ __all__ = [
     "Parts",
     "Refused",
     "compiled_by_xla",
+    "exporting",
     "free",
     "portable",
     "pure",
     "references",
     "traced",
 ]
+
+#: Whether JAX compiles for an export, which cannot call back to this process.
+exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 
 # Larger constants are passed to the compiled function instead of being written into it.
 _LARGEST_WRITTEN = 2**12

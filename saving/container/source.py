@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
-from .hdf5.profile import SIGNATURE
 
-__all__ = ["Source"]
+__all__ = ["SIGNATURE", "Source"]
+
+#: The first bytes of an HDF5 file.
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 # What people have under the name of a model, by how it begins.
 _PAGE = "a web page or the answer of a server, as from a download that failed; open it to see why"

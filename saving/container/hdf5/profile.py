@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from ..source import SIGNATURE
+
 __all__ = [
     "ALIGNMENT",
     "ATTRIBUTE",
@@ -44,7 +46,6 @@ __all__ = [
     "pipeline",
 ]
 
-SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Its version; sizes of offsets and lengths; flags; base, extension, end, root; then a checksum.
 SUPERBLOCK = struct.Struct("<8sBBBBQQQQ")
 #: Signature, version, flags (2: a length of four bytes), and the length of the messages.
