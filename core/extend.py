@@ -166,6 +166,7 @@ from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arr
 from .module.told import told
 from .ops.backends.backend import Backend
 from .ops.backends.owners import backend_of, check_same_backend, scope_of, settled, to_numpy
+from .ops.backends.promotion import promoting
 from .ops.backends.selection import backend, current_backend, current_device
 from .ops.backends.sender import Sender
 from .ops.backends.stopwatch import Stopwatch
@@ -190,7 +191,6 @@ from .ops.collectives import told as told_by_ranks
 from .ops.dispatch import ScalarTable, is_transformed, register_array_type
 from .ops.host_kernels import runs_on_host
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
-from .ops.promotion import promoting
 from .ops.results import FirstRun, check_specs
 from .ops.rule import NONDIFF, Composed
 from .ops.watching import watching

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.context import active_batches, active_graph, back_in
 from ..base.table import F, ops
-from ..ops.backend import backend_of
+from ..ops.backends.owners import backend_of
 from ..ops.dispatch import is_transformed
 from ..tensors.convert import with_others
 from ..tensors.op import Op
