@@ -201,7 +201,7 @@ from .registry.kinds import NAMED
 from .registry.managing import register_plugin, unregister_plugin
 from .registry.registry import Registry
 from .registry.settings import DISABLE, VARIABLES
-from .registry.stated import means_the_same
+from .registry.versions import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,
