@@ -203,7 +203,7 @@ from .registry.loading import raise_problems, raised
 from .registry.managing import register_plugin, unregister_plugin
 from .registry.registry import Registry
 from .registry.settings import DISABLE, MODULES, VARIABLES, is_strict, listed, reporting
-from .registry.stated import means_the_same
+from .registry.versions import means_the_same
 from .tape.tape import GradientTape
 from .tensors.convert import (
     among,

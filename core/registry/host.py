@@ -26,8 +26,8 @@ from .installed import Found, installed_plugins, loaded_by_name
 from .kinds import KINDS
 from .loading import Results, cause, misspelt_backends, raise_problems, tell
 from .registry import Registry
-from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, said
-from .stated import look_at
+from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, matches_any
+from .versions import read_hooks
 
 __all__ = ["HOST", "PluginHost", "Registration", "registry"]
 
@@ -107,7 +107,7 @@ class PluginHost:
         info = next(info for info in reversed(found.infos) if info.name == name)
         if info.problem == "disabled":
             where = f"gradtape.disable_plugin({name!r}, disabled=False) enables it"
-            if said("", name, listed(DISABLE)):
+            if matches_any("", name, listed(DISABLE)):
                 where = f"the environment variable {DISABLE} names it"
             return f"{info}: plugins of this name are disabled; {where}"
         return info.problem or next(iter(info.clashes), None)
@@ -204,7 +204,7 @@ class PluginHost:
             try:
                 with self._asking(info):
                     plugin = load()
-                hooks = look_at(info, plugin)
+                hooks = read_hooks(info, plugin)
                 self._check_twin(info, plugin, loaded)
                 loaded.append((info, plugin, hooks))
             except KeyboardInterrupt:
@@ -257,7 +257,7 @@ class PluginHost:
                 plugin = load()
                 if any(plugin is each for _, each, _ in loaded):
                     return None  # it was declared for all hooks too, and these have been called
-                hooks = look_at(info, plugin)
+                hooks = read_hooks(info, plugin)
                 if hook not in hooks:
                     raise PluginError(
                         f"it is declared in the entry-point group '{PROJECT}.{hook}', but has no "
@@ -276,7 +276,7 @@ class PluginHost:
         found, notes = installed_plugins([kind.hook for kind in KINDS if kind.waits])
         only = allowed()
         for info, _, _ in found:
-            if only is not None and not said(info.distribution, info.name, only):
+            if only is not None and not matches_any(info.distribution, info.name, only):
                 info.problem, info.notes = "disabled", [f"{ALLOW} does not name it"]
         found += [loaded_by_name(text) for text in listed(MODULES)]
         found += [Found(PluginInfo(name), partial(_same, it)) for name, it in self._by_hand.items()]
@@ -285,7 +285,7 @@ class PluginHost:
         names = Counter(info.name for info in infos)
         for info in infos:
             info.shares_name = names[info.name] > 1
-            if said(info.distribution, info.name, left_out):
+            if matches_any(info.distribution, info.name, left_out):
                 info.problem = "disabled"
         return found, notes
 
@@ -293,7 +293,7 @@ class PluginHost:
         """Warn, once each, of names that no plugin has."""
         infos = [found.info for found in known]
         for name in sorted({*names} - self._told):
-            if any(said(info.distribution, info.name, [name]) for info in infos):
+            if any(matches_any(info.distribution, info.name, [name]) for info in infos):
                 continue
             self._told.add(name)
             near = near_names(name, dict.fromkeys(info.name for info in infos))

@@ -20,8 +20,8 @@ __all__ = [
     "is_strict",
     "listed",
     "matches",
+    "matches_any",
     "reporting",
-    "said",
 ]
 
 #: The environment variable with the names of plugins, those that win first.
@@ -91,7 +91,7 @@ def matches(distribution: str, name: str, asked: str) -> bool:
     return fnmatchcase(name, pattern)
 
 
-def said(distribution: str, name: str, asked: Collection[str]) -> bool:
+def matches_any(distribution: str, name: str, asked: Collection[str]) -> bool:
     """Return whether any of several names is the plugin's; see :func:`matches`."""
     return any(matches(distribution, name, each) for each in asked)
 

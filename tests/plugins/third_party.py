@@ -34,7 +34,7 @@ COPIED = {
 BASES = ("Cell", "Initializer", "LearningRateSchedule", "MeanOf", "Metric")
 
 OPS = """
-from gradtape.core.extend import F, Op, hookimpl
+from gradtape.plugin import F, Op, hookimpl
 
 act = Op(
     "acme::act",
@@ -53,7 +53,7 @@ PLUGIN = '''
 from functools import partial
 
 import gradtape as gt
-from gradtape.core.extend import hookimpl, saved_classes
+from gradtape.plugin import hookimpl, saved_classes
 
 from . import adaptive, cells, classic, constraints, crossentropies, dense, errors, functions
 from . import initializers, losses, metrics, regularizers, schedules, simple, stopping

@@ -11,7 +11,7 @@ from ..errors import PluginError
 from .hooks import Hook, hooks_of
 from .info import API, PluginInfo
 
-__all__ = ["look_at", "means_the_same"]
+__all__ = ["means_the_same", "read_hooks"]
 
 # the versions of PEP 440; a local part, as in 1.0+cu12, means nothing for what a plugin does
 _VERSION = re.compile(
@@ -23,7 +23,7 @@ _VERSION = re.compile(
 )
 
 
-def look_at(info: PluginInfo, plugin: Any) -> dict[str, Hook]:
+def read_hooks(info: PluginInfo, plugin: Any) -> dict[str, Hook]:
     """Return a plugin's hooks after checking them, and note what it states about versions.
 
     Parameters
