@@ -12,7 +12,7 @@ from . import activations, constraints, initializers, regularizers
 gradtape_compatible_since = "0.1"
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_modules() -> dict[str, type[Module]]:
     """Provide the layers: those of this package with a name in files."""
     return saved_classes(vars(layers))

@@ -11,7 +11,7 @@ from . import callbacks, loss_scaling, losses, metrics, optimizers, schedules
 gradtape_compatible_since = "0.1"
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_modules() -> dict[str, type[Module]]:
     """Provide the classes that have a name in files."""
     modules = optimizers, metrics, schedules, loss_scaling

@@ -54,13 +54,13 @@ for _room, _modules in MODULES.items():
         import_module(f".{_room}.{_module}", __name__)
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_modules() -> dict[str, type]:
     """Provide the module classes of this package to saved files."""
     return {"random.Generator": Generator}
 
 
-@hookimpl
+@hookimpl(trylast=True)
 def gradtape_ops() -> list[Op]:
     """Provide every op defined in this package."""
     return OPS

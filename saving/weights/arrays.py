@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Arrays", "Entry", "layout_of", "of_arrays"]
+from ..errors import DamagedFile
+
+__all__ = ["Arrays", "Entry", "layout_of", "of_arrays", "of_lazy"]
 
 # What is in front of the names of a model in a checkpoint, of fit for one.
 _MODEL = "model/"
@@ -147,6 +150,36 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
             )
         entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
     return Arrays("the given arrays", entries)
+
+
+def of_lazy(arrays: Mapping[str, Any]) -> Arrays:
+    """Return arrays that have a shape and a dtype, and are read as NumPy arrays when needed."""
+
+    def reading(name: str, value: Any) -> Callable[[], np.ndarray[Any, Any]]:
+        shape, dtype = tuple(value.shape), np.dtype(value.dtype)
+
+        def read() -> np.ndarray[Any, Any]:
+            try:
+                found = np.array(value)
+            except Exception as error:  # a plugin's
+                told = f"{type(error).__name__}: {error}"
+                raise DamagedFile(f"the array {name!r} cannot be read ({told})") from error
+            if (found.shape, found.dtype) != (shape, dtype):
+                raise DamagedFile(
+                    f"the array {name!r} is {found.dtype}{list(found.shape)}, and said to be "
+                    f"{dtype}{list(shape)}"
+                )
+            return found
+
+        return read
+
+    entries = {}
+    for name, value in arrays.items():
+        if np.dtype(value.dtype).kind not in "biufc":
+            raise TypeError(f"{name!r} is not an array of numbers: its dtype is {value.dtype}")
+        shape = tuple(map(operator.index, value.shape))
+        entries[str(name)] = Entry(shape, np.dtype(value.dtype), reading(name, value))
+    return Arrays("the given arrays", entries, close=getattr(arrays, "close", lambda: None))
 
 
 def _readable(value: Any) -> Any:

@@ -31,7 +31,7 @@ from ..records.schema import (
     take,
     variable_label,
 )
-from .arrays import Arrays, Entry, layout_of, of_arrays
+from .arrays import Arrays, Entry, layout_of, of_arrays, of_lazy
 
 __all__ = ["layouts", "open_arrays", "open_own"]
 
@@ -120,18 +120,19 @@ def _read(ending: str, item: Any, origin: Any, path: str, max_bytes: int) -> Arr
     """Return what a format reads."""
     try:
         if hasattr(item, "open"):
-            opened = item.open(origin, max_bytes)
-            if not isinstance(opened, Arrays):
-                raise TypeError(f"open returned {type(opened).__name__} instead of Arrays")
-            return opened
-        parameters = inspect.signature(item.read).parameters
-        found = item.read(origin, **({"max_bytes": max_bytes} if "max_bytes" in parameters else {}))
+            found = item.open(origin, max_bytes)
+            if isinstance(found, Arrays):
+                return found
+        else:
+            parameters = inspect.signature(item.read).parameters
+            limit = {"max_bytes": max_bytes} if "max_bytes" in parameters else {}
+            found = item.read(origin, **limit)
         arrays, metadata = found if isinstance(found, tuple) else (found, {})
         if not isinstance(metadata, Mapping) or any(
             type(x) is not str for pair in metadata.items() for x in pair
         ):
             raise TypeError(f"its metadata are {metadata!r:.80} instead of texts by name")
-        held = of_arrays(arrays)
+        held = of_lazy(arrays) if hasattr(item, "open") else of_arrays(arrays)
     except (LoadError, BackendUnavailable):
         raise
     except Exception as error:

@@ -157,3 +157,45 @@ def test_a_format_that_fails_is_named(
     (tmp_path / "w.acme").touch()
     with pytest.raises(DamagedFile, match=said):
         gt.load_weights(tmp_path / "w.acme", dense())
+
+
+class Lazy:
+    """An array that counts how often it is read, and that may be another than it says."""
+
+    dtype = np.dtype("f4")
+
+    def __init__(self, shape: tuple[int, ...], real: tuple[int, ...] | None = None) -> None:
+        self.shape, self.real, self.reads = shape, real or shape, 0
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        self.reads += 1
+        return np.full(self.real, 7, self.dtype)
+
+
+class Opened(dict[str, Lazy]):
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_format_opens_large_files_and_reads_what_is_needed(
+    register: Register, tmp_path: Path
+) -> None:
+    held = Opened(kernel=Lazy((3, 2)), bias=Lazy((2,)), huge=Lazy((10**6, 10**6)))
+    made = SimpleNamespace(open=lambda path, max_bytes: held)
+    register({".acme.lazy": made})
+    path = tmp_path / "w.acme.lazy"
+    path.write_bytes(b"-")
+    model = gt.layers.Dense(2)
+    model(gt.ones((1, 3)))
+    with pytest.raises(UnsafeFile, match="the arrays take"):
+        model.load_weights(path)
+    del held["huge"]
+    model.load_weights(path)
+    assert model.kernel.numpy().tolist() == [[7, 7]] * 3
+    assert [x.reads for x in held.values()] == [1, 1]
+    assert held.closed >= 1
+    held["bias"] = Lazy((2,), (5,))
+    with pytest.raises(LoadError, match=r"'bias' is float32\[5\], and said to be float32\[2\]"):
+        model.load_weights(path)
