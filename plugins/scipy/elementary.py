@@ -129,7 +129,9 @@ def _power_slope(p: Any, lmbda: Any) -> Any:
     """Return the derivative of ``(p**lmbda - 1) / lmbda`` with respect to ``lmbda``."""
     inside = (p > 0) & (p < 1)
     size = F.log(F.where(inside, p, 0.5 + F.zeros_like(p)))
-    return F.square(size) * NAMES["hyp1f1"](2.0, 3.0, lmbda * size) / 2
+    # infinite beyond some 700, where SciPy's function may not return
+    at = F.minimum(lmbda * size, 1000.0)
+    return F.square(size) * NAMES["hyp1f1"](2.0, 3.0, at) / 2
 
 
 NAMES.update(tukey_density=_tukey_density, power_slope=_power_slope)
