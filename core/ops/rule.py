@@ -151,7 +151,7 @@ _op_names: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
 def remember(fn: Callable[..., Any], op: str) -> None:
     """Remember the name of the op that a rule's function belongs to."""
     with suppress(TypeError):  # it does not support weak references
-        _op_names[fn] = op
+        _op_names.setdefault(fn, op)  # another op may use the same function
 
 
 def op_of(fn: Callable[..., Any]) -> str:

@@ -404,17 +404,17 @@ def test_an_argument_that_a_base_knows_may_be_added_around_its_configuration() -
 
 
 def test_two_plugins_with_one_name_clash_in_it_alone() -> None:
-    def provider(act: Any) -> Any:
+    def provider(name: str, act: Any) -> Any:
         return SimpleNamespace(
             gradtape_names=hookimpl(
-                lambda: {"activation": {"acme::x": act, f"acme::{act}": gt.exp}}
+                lambda: {"activation": {"acme::x": act, f"acme::{name}": gt.exp}}
             )
         )
 
-    gt.register_plugin(provider("a"), "first")
+    gt.register_plugin(provider("a", gt.sin), "first")
     try:
         with pytest.raises(PluginError, match="both provide the name"):
-            gt.register_plugin(provider("b"), "second")
+            gt.register_plugin(provider("b", gt.cos), "second")
         assert gt.layers.Dense(2, activation="acme::a").activation is gt.exp
     finally:
         gt.unregister_plugin("first")

@@ -106,7 +106,7 @@ print(json.dumps([
 """
     optimizer, dataset, engine = told(site, tmp_path, code)
     assert optimizer.endswith("; acme 1.0 is installed, and provides no such name")
-    assert dataset.endswith("there are: acme::one, digits")
+    assert dataset.endswith("there are: digits, acme::one")
     assert "None" not in engine
 
 
