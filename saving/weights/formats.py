@@ -128,6 +128,8 @@ def _read(ending: str, item: Any, origin: Any, path: str, max_bytes: int) -> Arr
             limit = {"max_bytes": max_bytes} if "max_bytes" in parameters else {}
             found = item.read(origin, **limit)
         arrays, metadata = found if isinstance(found, tuple) else (found, {})
+        if not isinstance(arrays, Mapping):
+            raise TypeError(f"it returned {type(arrays).__name__} instead of arrays by name")
         if not isinstance(metadata, Mapping) or any(
             type(x) is not str for pair in metadata.items() for x in pair
         ):

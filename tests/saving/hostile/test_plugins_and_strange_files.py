@@ -116,7 +116,7 @@ def test_a_format_that_opens_something_else(model: Any, tmp_path: Path) -> None:
     (tmp_path / "x.acme.w").touch()
     with (
         plugin(formats={".acme.w": SimpleNamespace(open=lambda path, max_bytes: 5)}),
-        pytest.raises(DamagedFile, match="open returned int instead of Arrays"),
+        pytest.raises(DamagedFile, match="it returned int instead of arrays by name"),
     ):
         gt.load_weights(tmp_path / "x.acme.w", model)
 
@@ -205,7 +205,7 @@ def test_verify_ends_a_container_that_hangs(
     code = f"import gradtape as gt; gt.saving.verify({str(tmp_path / 'm.hang')!r}, max_seconds=4)"
     start = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.remove(''); {code}"],
+        [sys.executable, "-c", f"import sys; sys.path[:] = filter(None, sys.path); {code}"],
         capture_output=True,
         text=True,
         check=False,
