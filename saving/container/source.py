@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
 
-__all__ = ["SIGNATURE", "Source"]
+__all__ = ["SIGNATURE", "EndsTooEarly", "Source"]
 
 #: The first bytes of an HDF5 file.
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -32,6 +32,10 @@ _FOLDER = (
 # How much is copied at once.
 _COPIED = 2**24
 _SEEKING = threading.Lock()
+
+
+class EndsTooEarly(DamagedFile):
+    """A file is shorter than what is read of it, as one of another kind may be."""
 
 
 class Source:
@@ -122,7 +126,7 @@ class Source:
             for buffer in buffers:
                 end = offset + len(buffer)
                 if end > self.size:
-                    raise DamagedFile(f"{self.path}: it ends too early")
+                    raise EndsTooEarly(f"{self.path}: it ends too early")
                 buffer[:] = self._bytes[offset:end]
                 offset = end
             return
@@ -133,7 +137,7 @@ class Source:
             while rest.nbytes:
                 count = _read_at(self._descriptor, rest, offset)
                 if not count:
-                    raise DamagedFile(f"{self.path}: it ends too early")
+                    raise EndsTooEarly(f"{self.path}: it ends too early")
                 offset, rest = offset + count, rest[count:]
 
 

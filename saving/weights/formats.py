@@ -16,7 +16,7 @@ import numpy as np
 from ...core.errors import BackendUnavailable
 from ...core.extend import raised, registry
 from ..container.limits import MAX_PATHS
-from ..container.source import Source
+from ..container.source import EndsTooEarly, Source
 from ..container.storage import open_file, recognised
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
@@ -109,8 +109,10 @@ def _recognises(ending: str, item: Any, file: Source, failed: list[str]) -> bool
     """Return whether a file is of a format; note one that fails, which must not hide the others."""
     try:
         return bool(item.recognises(file))
-    except DamagedFile:  # it is shorter than what the format looks at
+    except EndsTooEarly:
         return False
+    except DamagedFile:  # it is of the format, as far as that can be told
+        raise
     except Exception as error:
         failed.append(f"; the format {ending} cannot tell ({raised(error)})")
         return False
