@@ -164,7 +164,8 @@ def _end_of(code: int, said: bytes) -> str:
 
 def fail(error: Exception, message: str) -> NoReturn:
     """End this process, the child, so that the parent raises the error with this message."""
-    print(json.dumps([type(error).__name__, message]))
+    public = [kind.__name__ for kind in type(error).__mro__ if kind.__name__ in errors.__all__]
+    print(json.dumps([public[0] if public else type(error).__name__, message]))
     sys.exit(_FAILED)
 
 
