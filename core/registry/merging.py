@@ -373,7 +373,7 @@ class Merged:
         kind, name
             The item's kind and name.
         message
-            What whoever asks for it is told.
+            The error for those who ask for it.
         """
         key = kind.name, name
         for candidate in self._candidates.pop(key, ()):

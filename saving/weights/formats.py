@@ -111,7 +111,7 @@ def _recognises(ending: str, item: Any, file: Source, failed: list[str]) -> bool
         return bool(item.recognises(file))
     except EndsTooEarly:
         return False
-    except DamagedFile:  # it is of the format, as far as that can be told
+    except DamagedFile:  # it is of the format, and cannot be read
         raise
     except Exception as error:
         failed.append(f"; the format {ending} cannot tell ({raised(error)})")

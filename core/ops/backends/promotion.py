@@ -74,9 +74,9 @@ def promoting(xp: Any, name: str, function: Callable[..., Any]) -> Callable[...,
 
 
 def unboolean(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return an op's arrays and scalars with ``True`` and ``False`` as numbers beside numbers.
+    """Return an op's arrays and scalars with ``True`` and ``False`` as numbers, if there are other numbers.
 
-    NumPy promotes them as it promotes boolean arrays; the standard takes them beside those only.
+    NumPy promotes them as it promotes boolean arrays; the standard takes them with those only.
     """
     kinds = {numpy_dtype(x.dtype).kind if hasattr(x, "dtype") else "b" for x in values} - {"b"}
     return tuple([int(x) if kinds and type(x) is bool else x for x in values])
