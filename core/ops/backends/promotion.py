@@ -74,7 +74,7 @@ def promoting(xp: Any, name: str, function: Callable[..., Any]) -> Callable[...,
 
 
 def unboolean(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Return an op's arrays and scalars with ``True`` and ``False`` as numbers, if there are other numbers.
+    """Return an op's arrays and scalars; ``True`` and ``False`` become numbers among numbers.
 
     NumPy promotes them as it promotes boolean arrays; the standard takes them with those only.
     """
