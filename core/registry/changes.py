@@ -95,6 +95,9 @@ class Meanings:
         self._registry = registry
         #: What ops meant in registries before this one.
         self.before: dict[str, tuple[Any, ...]] = {}
+        #: The loaders of late ops in the registry before this one.
+        self.loaders: dict[str, Any] = {}
+        self._kept: dict[str, tuple[Any, ...]] = {}  # of late ops that nobody loaded again
         self._compared = False
 
     def compare(self) -> None:
@@ -105,10 +108,17 @@ class Meanings:
         if self._compared:
             return
         with IMPORTING:
-            for name in self.before:
+            for name, meant in self.before.items():
+                if name in self._registry.ops:
+                    continue
+                prefix = name.partition("::")[0]
+                loader = self._registry.late_ops.get(prefix)
+                if loader is not None and loader is self.loaders.get(prefix):
+                    self._kept[name] = meant  # it would be the same
+                    continue
                 with suppress(PluginError):
-                    self._registry.find(name)  # a late op, which was in use
-            now = self._now()
+                    self._registry.find(name)
+            now = {**self._kept, **self._now()}
             # a removed op counts too: constants that were computed with it would stay
             if any(now.get(name) != meant for name, meant in self.before.items()):
                 MADE.meaning_changed()
@@ -116,7 +126,7 @@ class Meanings:
 
     def all(self) -> dict[str, tuple[Any, ...]]:
         """Return what each op meant when traces last used it; equal if nothing changed."""
-        now = self._now()
+        now = {**self._kept, **self._now()}
         return now if self._compared else {**now, **self.before}
 
     def _now(self) -> dict[str, tuple[Any, ...]]:

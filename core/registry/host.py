@@ -47,6 +47,7 @@ class PluginHost:
         self._told: set[str] = set()  # the names already warned about
         self._results = Results()
         self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Meanings
+        self._loaders: dict[str, Any] = {}  # of late ops, in the registry before
 
     def registry(self) -> Registry:
         """Return the registry; see :func:`registry`."""
@@ -157,6 +158,7 @@ class PluginHost:
             owners.forget()
             if old is not None:
                 self._meant = old.meanings.all()
+                self._loaders = dict(old.late_ops)
                 old.give_back()
             MADE.forget()
 
@@ -224,6 +226,7 @@ class PluginHost:
         self._results.keep(result.infos)
         result.in_order_of_plugins()
         result.notes, result.meanings.before = notes, self._meant
+        result.meanings.loaders = self._loaders
         return result
 
     def _check_twin(self, info: PluginInfo, plugin: Any, loaded: list[Any]) -> None:

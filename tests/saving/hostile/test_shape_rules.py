@@ -137,7 +137,7 @@ def test_a_shape_rule_takes_no_time_or_memory_for_any_parameter() -> None:
             reader = GraphReader(gt.registry(), [], None)
             yield label, (reader.graph, record, "f", None)
 
-    assert wrong(sorted(gt.registry().ops), cases) == []
+    assert wrong(sorted(x for x in gt.registry().ops if "::" not in x), cases) == []
 
 
 def test_a_constructor_takes_no_time_or_memory_for_any_configuration() -> None:
