@@ -70,7 +70,8 @@ def test_a_killed_process_of_jax_is_named_and_the_others_are_not(rank: int) -> N
     )
     assert job.code not in (0, -1), job.said
     assert not job.left
-    assert "was ended by signal 9 (SIGKILL: kill -9" in job.of(rank)
+    # mpiexec may end the job before the supervisor of the killed process has said it
+    assert "was ended by signal 9 (SIGKILL: kill -9" in job.of(rank) or not job.of(rank)
     (told,) = job.of(1 - rank).splitlines()  # without the error of its own collective
     assert told.startswith(f"the job ends: rank {rank} on ")
     assert GONE in told
