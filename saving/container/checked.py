@@ -187,14 +187,7 @@ class CheckedFile:
                 for path, (dtype, shape) in self._declared.items()
                 if path != DIGESTS
             }
-            total = sum(self.sizes.values())
-            if total > self._max_bytes:
-                raise UnsafeFile(
-                    f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
-                    "raise max_bytes if you trust the file"
-                )
-            if total > limits.most_claimed(self.length):
-                raise UnsafeFile(f"a file of {self.length:,} bytes claims to hold {total:,}")
+            limits.check_claims(sum(self.sizes.values()), self._max_bytes, self.length)
             self._read_digests()
 
     def _find_texts(self) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import UnsafeFile
+
 __all__ = [
     "DTYPES",
     "ITEMSIZES",
@@ -18,6 +20,7 @@ __all__ = [
     "MAX_RATIO",
     "MAX_TEXT",
     "SEGMENT",
+    "check_claims",
     "most_claimed",
 ]
 
@@ -47,3 +50,29 @@ MAX_RATIO = 1100
 def most_claimed(stored: int) -> int:
     """Return how many bytes datasets may claim together if they are stored in so many bytes."""
     return max(2**20, 64 * stored)
+
+
+def check_claims(total: int, max_bytes: int, stored: int) -> None:
+    """Refuse a file whose datasets claim more than is allowed, or than its size makes plausible.
+
+    Parameters
+    ----------
+    total
+        The bytes that its datasets claim together.
+    max_bytes
+        The user's limit.
+    stored
+        The bytes of the file.
+
+    Raises
+    ------
+    UnsafeFile
+        If they claim more than either.
+    """
+    if total > max_bytes:
+        raise UnsafeFile(
+            f"the datasets claim {total:,} bytes, more than {max_bytes:,}; "
+            "raise max_bytes if you trust the file"
+        )
+    if total > most_claimed(stored):
+        raise UnsafeFile(f"a file of {stored:,} bytes claims to hold {total:,}")

@@ -155,9 +155,9 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
 def of_lazy(arrays: Mapping[str, Any]) -> Arrays:
     """Return arrays that have a shape and a dtype, and are read as NumPy arrays when needed."""
 
-    def reading(name: str, value: Any) -> Callable[[], np.ndarray[Any, Any]]:
-        shape, dtype = tuple(value.shape), np.dtype(value.dtype)
-
+    def reading(
+        name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> Callable[[], np.ndarray[Any, Any]]:
         def read() -> np.ndarray[Any, Any]:
             try:
                 found = np.array(value)
@@ -175,10 +175,10 @@ def of_lazy(arrays: Mapping[str, Any]) -> Arrays:
 
     entries = {}
     for name, value in arrays.items():
-        if np.dtype(value.dtype).kind not in "biufc":
-            raise TypeError(f"{name!r} is not an array of numbers: its dtype is {value.dtype}")
-        shape = tuple(map(operator.index, value.shape))
-        entries[str(name)] = Entry(shape, np.dtype(value.dtype), reading(name, value))
+        shape, dtype = tuple(map(operator.index, value.shape)), np.dtype(value.dtype)
+        if dtype.kind not in "biufc":
+            raise TypeError(f"{name!r} is not an array of numbers: its dtype is {dtype}")
+        entries[str(name)] = Entry(shape, dtype, reading(name, value, shape, dtype))
     return Arrays("the given arrays", entries, close=getattr(arrays, "close", lambda: None))
 
 

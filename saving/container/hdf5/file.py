@@ -116,14 +116,7 @@ class SafeFile:
             items = self._walk.items
             self.sizes = {path: item.size for path, item in items.items() if path != DIGESTS}
             self.texts = {path for path in self.sizes if not items[path].dtype}
-            total = sum(self.sizes.values())
-            if total > self._max_bytes:
-                raise UnsafeFile(
-                    f"the datasets claim {total:,} bytes, more than {self._max_bytes:,}; "
-                    "raise max_bytes if you trust the file"
-                )
-            if total > limits.most_claimed(self.length):
-                raise UnsafeFile(f"a file of {self.length:,} bytes claims to hold {total:,}")
+            limits.check_claims(sum(self.sizes.values()), self._max_bytes, self.length)
             self._read_digests()
 
     def _read_digests(self) -> None:
