@@ -81,13 +81,9 @@ class Kind:
         self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
     ) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
-        if self.reserves and not info.may_use_reserved_names and is_reserved(name):
-            who = info.distribution or info.name
+        if self.reserves:
             bare = name.rpartition("::")[2].rpartition(".")[2]
-            raise PluginError(
-                f"{info}: the {self.name} cannot be called {name!r}: bare names, and names that "
-                f"start with a package of gradtape, are gradtape's own; call it '{who}.{bare}'"
-            )
+            _refuse_reserved(info, self.name, name, f".{bare}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         """Put the winner among an item's providers in use."""
@@ -115,6 +111,16 @@ def is_reserved(name: str) -> bool:
         return name.partition("::")[0] in ("", face().__name__)
     head, dot, _ = name.partition(".")
     return not dot or head == face().__name__ or head in face().__all__
+
+
+def _refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:
+    """Raise for a reserved name of a plugin that may not use it; ``free`` ends one that it may."""
+    if not info.may_use_reserved_names and is_reserved(name):
+        raise PluginError(
+            f"{info}: the {what} cannot be called {name!r}: bare names, and names that start with "
+            "a package of gradtape, are gradtape's own; call it "
+            f"'{info.distribution or info.name}{free}'"
+        )
 
 
 class _Listed(Kind):
@@ -390,12 +396,7 @@ class _Names(_Nested):
         if item is None or isinstance(item, _PLAIN):
             place = f" for the {kind} {text!r}"
             raise self._wrong(info, item, "an object, a function or a class", place)
-        if not info.may_use_reserved_names and is_reserved(text):
-            who = info.distribution or info.name
-            raise PluginError(
-                f"{info}: the {kind} cannot be called {text!r}: bare names, and names that start "
-                f"with a package of gradtape, are gradtape's own; call it '{who}::{text}'"
-            )
+        _refuse_reserved(info, kind, text, f"::{text}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
