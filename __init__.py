@@ -16,10 +16,13 @@ import os as _os
 from .core import errors as _errors
 from .public import publish, publish_lazily
 
-# A checkout has the packages of public names one level down, where setup.py finds them. Python
-# looks there, too, so that a checkout can be imported as it stands.
-if _os.path.isdir(_path := _os.path.join(__path__[0], "namespaces")):
-    __path__.append(_path)
+# A checkout has some packages one level down, where setup.py finds them. Python looks there, too:
+# a checkout can be imported as it stands.
+__path__ += [
+    _path
+    for _name in ("namespaces", "extras")
+    if _os.path.isdir(_path := _os.path.join(__path__[0], _name))
+]
 
 __version__ = "0.1.0"
 

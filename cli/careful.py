@@ -11,8 +11,6 @@ from typing import Any
 
 from ..core.extend import DISABLE, HOST, raised, reporting
 
-__all__ = ["answer_of", "quietly"]
-
 # How long a plugin may take until it is named, in seconds.
 _PATIENCE = 10.0
 

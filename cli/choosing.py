@@ -13,8 +13,6 @@ from contextlib import contextmanager
 
 from ..core.errors import PluginError
 
-__all__ = ["HELP", "choosing", "split"]
-
 #: The environment variable that each option adds to.
 _VARIABLES = {
     "--plugin": "GRADTAPE_PLUGIN_MODULES",

@@ -19,8 +19,6 @@ from .choosing import HELP
 from .new_plugin import KINDS, new_plugin
 from .plugins import check, op_table, plugin_json, plugin_table
 
-__all__ = ["add_demo", "add_doctor", "add_plugin", "add_plugins", "parser", "run"]
-
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command and return its exit code.

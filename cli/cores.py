@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cores", "quota"]
-
 
 def cores(process: int = 0) -> list[int]:
     """Return which of the machine's cores a process may use; process 0 is the current one."""

@@ -13,8 +13,6 @@ from ..core.extend import Module, Tensor, constant, custom_gradient
 from ..datasets import load_digits
 from ..layers import BatchNorm, Dense
 
-__all__ = ["Digits", "run"]
-
 CLIP = 0.05
 BATCH = 32
 PATIENCE = 5

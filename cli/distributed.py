@@ -10,8 +10,6 @@ from pathlib import Path
 from ..core.extend import late, place, registry
 from .launching import ENGINE, become_rank, start
 
-__all__ = ["add_train", "code_of_script"]
-
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Run a script on several ranks, or in one process."""

@@ -25,8 +25,6 @@ from .launching import THREADS
 from .plugins import all_ops
 from .plugins import unavailable as no_backend
 
-__all__ = ["diagnosis", "doctor_json", "doctor_text", "filled", "show_versions"]
-
 #: The parts of a section with a meaning, and their types.
 _PARTS = {"lines": list, "advice": list, "variables": list, "packages": dict}
 #: The ratio of times above which the advice mentions threads.

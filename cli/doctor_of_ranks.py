@@ -21,8 +21,6 @@ from .cores import cores, quota
 from .doctor import filled
 from .plugins import unavailable
 
-__all__ = ["diagnosis", "told"]
-
 #: The families of MPI, and words in the version texts of their launchers and libraries.
 FAMILIES = {
     "Open MPI": ("openrte", "open mpi", "prrte", "prterun"),

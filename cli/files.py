@@ -8,8 +8,6 @@ from contextlib import suppress
 
 from ..core.extend import late
 
-__all__ = ["add_diff", "add_inspect", "add_verify"]
-
 _SAFE = "Nothing in a file is run."
 
 

@@ -17,8 +17,6 @@ from ..core.extend import PLACE, TRAINING, Launcher, Place, registry
 from . import supervisor
 from .cores import cores, quota
 
-__all__ = ["THREADS", "become_rank", "share_of_cores", "start", "threads_to_set"]
-
 #: The variable with the engine that ``init`` takes.
 ENGINE = "GRADTAPE_ENGINE"
 #: Seconds for the other ranks to end by themselves after one has failed.

@@ -16,8 +16,6 @@ from .files import add_diff, add_inspect, add_verify
 from .profiling import add_profile
 from .tutorial import add_tutorial
 
-__all__ = ["gradtape_commands", "gradtape_diagnoses"]
-
 
 @hookimpl(trylast=True)
 def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:

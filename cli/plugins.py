@@ -12,8 +12,6 @@ from typing import Any
 from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, public, registry
 from .careful import answer_of, quietly
 
-__all__ = ["all_ops", "check", "op_table", "plugin_json", "plugin_table", "unavailable"]
-
 #: The words for kinds of things that are not those of the attributes of ``PluginInfo``.
 _WORDS = {"collectives": "engines", "late_ops": "late groups"}
 

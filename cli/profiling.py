@@ -10,8 +10,6 @@ from typing import Any
 from ..core.extend import late
 from .distributed import code_of_script
 
-__all__ = ["add_profile"]
-
 
 def add_profile(parser: argparse.ArgumentParser) -> None:
     """Run a script and show its time by op, kernel, line or layer."""

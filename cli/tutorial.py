@@ -14,8 +14,6 @@ from typing import Any
 
 from ..core.extend import public
 
-__all__ = ["add_tutorial", "notebook", "write_notebooks"]
-
 GUIDES = Path(__file__).resolve().parents[1] / "docs" / "guides"
 INSTALL = 'pip install "gradtape[notebooks]"'
 #: A code block that runs, with a preceding comment that names the libraries that it needs.

@@ -15,8 +15,6 @@ import numpy as np
 from ..core.errors import DistributedError
 from ..core.extend import Communicator, Dim, Graph, Size, told_by_ranks
 
-__all__ = ["agree", "agree_on_graph", "lines_of", "messages_of"]
-
 _NOTHING = np.empty(0)
 #: Ops that wait for other ranks, and their local counterparts.
 _COLLECTIVE = re.compile(r"\b(\w+_ranks?)\(")

@@ -12,8 +12,6 @@ from ..core.errors import DistributedError
 from ..core.extend import Module, Variable, communicator, flatten, ranks_in_words, to_numpy
 from .agreement import agree
 
-__all__ = ["broadcast_variables", "compare", "digest_of"]
-
 
 def compare(who: str, what: str, hint: str, arrays: Iterable[Any]) -> None:
     """Raise on all ranks if they do not have the same arrays; collective.

@@ -19,8 +19,6 @@ from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervi
 from .parallel import DataParallel
 from .reduction import BUCKET_BYTES
 
-__all__ = ["Group", "abort", "group", "init", "joined", "shutdown"]
-
 #: The environment variable that names the engine for ``init("auto")``.
 ENGINE = "GRADTAPE_ENGINE"
 

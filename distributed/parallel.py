@@ -33,8 +33,6 @@ from .reduction import BUCKET_BYTES, MEANS, Reduction, numbers_of
 if TYPE_CHECKING:
     from .group import Group
 
-__all__ = ["DataParallel"]
-
 
 class DataParallel:
     """A training step that each rank runs on its part of a batch; see ``group.data_parallel``.

@@ -23,8 +23,6 @@ from ..core.extend import (
     unsure,
 )
 
-__all__ = ["BUCKET_BYTES", "MEANS", "Reduction", "numbers_of"]
-
 MEANS = ("mean", "sum")
 #: As much as PyTorch's DistributedDataParallel sends at once.
 BUCKET_BYTES = 25 * 2**20

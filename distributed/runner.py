@@ -14,8 +14,6 @@ from .faults import hooks
 from .faults.lifeline import DONE, hostname, tell_supervisor
 from .group import joined
 
-__all__ = ["main", "run_script"]
-
 
 def main() -> None:
     """Run the script that the arguments name, and exit with its exit code."""

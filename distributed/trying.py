@@ -12,8 +12,6 @@ import numpy as np
 
 from ..core.extend import Communicator
 
-__all__ = ["gathered", "timed", "tried"]
-
 #: The bytes of messages, and how often each is sent.
 SIZES = {64: 200, 65_536: 50, 1_048_576: 20, 16_777_216: 4}
 DTYPES = ("float16", "float32", "float64", "int32", "int64")

@@ -1,4 +1,4 @@
-"""Write docs/kinks.md, the table of kinks, infinities and zeros, from testing/fuzz/kinks.
+"""Write docs/kinks.md, the table of kinks, infinities and zeros, from tests/fuzz/kinks.
 
 python docs/make_kinks.py               # measure ours, and write the page
 python docs/make_kinks.py --check       # exit with 1 if it is not up to date
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA = ROOT / "docs" / "kinks.md", ROOT / "docs" / "kinks.json"
 # a package of the fuzzers' modules alone, as importing theirs would import gradtape
 _rows = types.ModuleType("kink_rows")
-_rows.__path__ = [str(ROOT / "testing" / "fuzz")]
+_rows.__path__ = [str(ROOT / "tests" / "fuzz")]
 sys.modules["kink_rows"] = _rows
 _TABLE: Any = importlib.import_module("kink_rows.kinks")
 KINKS: list[Any] = _TABLE.KINKS
@@ -43,7 +43,7 @@ gradtape's are measured when this page is generated and in every run of the test
 {jax} and TensorFlow {tensorflow} are stored measurements (`docs/kinks.json`). The column *right* is
 a number, an interval if every slope in it is a subgradient, or "-" if there is none. Everything is
 `float64`. `python docs/make_kinks.py` generates the page from
-[testing/fuzz/kinks](../testing/fuzz/kinks).
+[tests/fuzz/kinks](../tests/fuzz/kinks).
 
 A cell reads *value; gradient; second*. **On purpose** marks where gradtape intentionally differs
 from *right*, with the reason. A gradient rule sees one op at a time. If several ops meet at a kink,

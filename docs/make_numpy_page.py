@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import gradtape as gt
-from gradtape.testing.fuzz.numpy_calls.differences import shown
-from gradtape.testing.fuzz.numpy_calls.kept import DIFFERENCES
-from gradtape.testing.fuzz.numpy_calls.table import NOT_CALLED
 
 sys.path.append(str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from fuzz.numpy_calls.differences import shown
+from fuzz.numpy_calls.kept import DIFFERENCES
+from fuzz.numpy_calls.table import NOT_CALLED
 from generated_pages import write_or_check
 
 PAGE = Path(__file__).with_name("numpy.md")
@@ -27,7 +28,7 @@ and exceptions are NumPy's. A [fuzzer](fuzzing.md) checks this with random calls
 invalid, of every function that has a NumPy namesake:
 
 ```console
-$ python -m gradtape.testing.fuzz numpy --calls 200000 --seed 1
+$ python tests/fuzz numpy --calls 200000 --seed 1
 ```
 
 The remaining differences are intended. Those about gradients and memory:

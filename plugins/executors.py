@@ -22,7 +22,7 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
 @hookimpl(trylast=True)
 def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """Report on the cache of compiled loops."""
-    return {"cache": lambda: late("plugins.planned.compiled.diagnosis").diagnosis()}
+    return {"cache": lambda: late("plugins.fused.diagnosis").diagnosis()}
 
 
 def _planned(graph: Graph) -> Any:
@@ -35,5 +35,5 @@ def _fused(graph: Graph) -> Any:
 
 # `gradtape doctor` asks an executor why it cannot be used
 _fused.unavailable = lambda: late(  # type: ignore[attr-defined]
-    "plugins.planned.compiled.diagnosis"
+    "plugins.fused.diagnosis"
 ).problem()

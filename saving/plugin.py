@@ -19,8 +19,6 @@ from .container.source import SIGNATURE, Source
 from .container.storage import Storage
 from .errors import LoadError, UnsafeFile
 
-__all__ = ["gradtape_diagnoses", "gradtape_formats", "gradtape_storages"]
-
 
 class Hdf5(Storage):
     """HDF5, in the subset of docs/format.md, without the HDF5 library.

@@ -31,8 +31,6 @@ from ..core.extend import backend as selected
 from .report import PASSED, REFUSED, WRONG, Findings, Report, quiet
 from .samples import Sample
 
-__all__ = ["BackendReport", "check_backend"]
-
 UNTRACED = "untraced"
 #: The tolerances of results, relative and absolute, by their precision.
 TOLERANCES = {8: (1e-9, 1e-11), 4: (1e-5, 1e-6), 2: (1e-2, 1e-3)}

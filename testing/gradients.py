@@ -27,8 +27,6 @@ from numpy.typing import NDArray
 
 from ..core.extend import GradientTape, Tensor, constant, describe
 
-__all__ = ["alike", "check_gradients", "check_linear", "gradient_of"]
-
 Array = NDArray[Any]
 
 STEP = 1e-3  # with an extrapolated error of order STEP**4, near the best for float64

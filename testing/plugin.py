@@ -8,8 +8,6 @@ from ..core.extend import hookimpl
 from . import tables
 from .samples import Sample
 
-__all__ = ["gradtape_samples"]
-
 
 @hookimpl(trylast=True)
 def gradtape_samples() -> Mapping[str, Sequence[Sample]]:

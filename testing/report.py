@@ -10,8 +10,6 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-__all__ = ["PASSED", "REFUSED", "WRONG", "Findings", "Report", "quiet", "reason_of"]
-
 PASSED, REFUSED, WRONG = "passed", "refused", "wrong"
 #: The maximum number of rows of a report's table.
 ROWS = 60

@@ -9,8 +9,6 @@ import numpy as np
 
 from ..core.extend import SCALARS, describe
 
-__all__ = ["CHECKS", "Sample"]
-
 #: The checks, in order.
 CHECKS = (
     "gradients",

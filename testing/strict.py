@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from ..core.errors import BackendUnavailable
 from ..core.extend import Backend, hookimpl, register_plugin, registry, unregister_plugin
 
-__all__ = ["MODULE", "StrictBackend", "strict_backend"]
-
 MODULE = "array_api_strict"
 
 

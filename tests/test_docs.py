@@ -20,7 +20,7 @@ OTHERS = (
     "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
-    "changes/README.md",
+    "docs/changes/README.md",
     "tests/saving/golden/README.md",
 )
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)

@@ -36,9 +36,9 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 def test_each_change_is_of_a_known_type() -> None:
     types = {kind["directory"] for kind in PROJECT["tool"]["towncrier"]["type"]}
-    table = (ROOT / "changes" / "README.md").read_text("utf-8")
+    table = (ROOT / "docs" / "changes" / "README.md").read_text("utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == types
-    for path in (ROOT / "changes").iterdir():
+    for path in (ROOT / "docs" / "changes").iterdir():
         if path.name != "README.md":
             stem, kind, suffix = path.name.split(".")
             assert re.fullmatch(r"\+[a-z0-9-]+", stem), path.name
@@ -51,9 +51,9 @@ def test_changes_become_a_changelog(tmp_path: Path) -> None:
     pytest.importorskip("towncrier", reason='pip install "gradtape[release]"')
     for name in ("pyproject.toml", "CHANGELOG.md"):
         shutil.copy(ROOT / name, tmp_path)
-    (tmp_path / "changes").mkdir()
-    (tmp_path / "changes" / "+one.fixed.md").write_text("`gt.sin` was right before.\n")
-    (tmp_path / "changes" / "+two.added.md").write_text("`gt.sine`.\n")
+    (tmp_path / "docs" / "changes").mkdir(parents=True)
+    (tmp_path / "docs" / "changes" / "+one.fixed.md").write_text("`gt.sin` was right before.\n")
+    (tmp_path / "docs" / "changes" / "+two.added.md").write_text("`gt.sine`.\n")
     before = (tmp_path / "CHANGELOG.md").read_text("utf-8")
     arguments = ("build", "--yes", "--version", "9.8.7", "--date", "2031-01-02")
     run("towncrier", *arguments, cwd=tmp_path)

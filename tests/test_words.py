@@ -71,7 +71,10 @@ PATTERNS = {
     for words, instead in WORDS.items()
 }
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "changes"),
+]
 FOLDERS = [
     folder
     for folder in sorted(ROOT.iterdir())

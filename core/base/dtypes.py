@@ -9,18 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "DTYPES",
-    "SCALARS",
-    "as_dtype",
-    "default_dtype",
-    "is_differentiable",
-    "kind_of",
-    "numpy_dtype",
-    "refuse_bfloat16",
-    "set_default_dtype",
-]
-
 #: Python scalars are weak: they take the dtype of the arrays that they are combined with.
 SCALARS = frozenset({bool, int, float, complex})
 

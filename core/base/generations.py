@@ -9,8 +9,6 @@ from weakref import WeakSet
 
 from .holders import REPLACED
 
-__all__ = ["MADE", "Made"]
-
 
 class Made:
     """Objects that keep what was made from the kernels and executors of plugins.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from itertools import count
 from typing import Any, Self
 
-__all__ = ["Handle", "next_id"]
-
 #: Identities on tapes, in the order of creation; 0 belongs to none.
 next_id = count(1).__next__
 

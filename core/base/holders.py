@@ -10,8 +10,6 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["COUNTS", "REPLACED", "Kept", "WeakIdentityDict"]
-
 T = TypeVar("T")
 
 

@@ -9,8 +9,6 @@ import numpy as np
 
 from .sizes import Size, as_size
 
-__all__ = ["encode_index"]
-
 
 def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[Any]]:
     """Return an index as a parameter of ops, and the arrays in it, converted by ``as_array``."""

@@ -16,8 +16,6 @@ from .table import PACKAGE
 from .tree import flatten
 from .unknown import package_of, users_frame
 
-__all__ = ["Known", "equals", "given_by_user"]
-
 
 class Known:
     """The numbers and arrays that running code has: what it computes later is not among them.

@@ -19,8 +19,6 @@ from .unknown import warn_user
 if TYPE_CHECKING:
     from ..tensors.variable import Variable
 
-__all__ = ["Derivation", "changing", "deriving", "tell_lacking"]
-
 
 class Derivation:
     """A derivative that is being computed, at a point or at a step away from it.

@@ -9,8 +9,6 @@ from .index import encode_index
 from .table import F
 from .unknown import not_known
 
-__all__ = ["BINARY", "COMPARISONS", "UNARY", "ArrayOperators"]
-
 #: The operators that take a second operand, on either side: ``__add__`` and ``__radd__``.
 BINARY = {
     "add": "add",

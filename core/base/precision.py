@@ -15,18 +15,6 @@ from typing import Any
 from .dtypes import as_dtype, kind_of, numpy_dtype
 from .table import ops
 
-__all__ = [
-    "CASTING",
-    "Policy",
-    "as_policy",
-    "computing",
-    "computing_in",
-    "get_policy",
-    "in_precision",
-    "policy",
-    "set_policy",
-]
-
 _MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
 
 #: Empty until the first use of a policy: until then, :data:`computing` is not read.

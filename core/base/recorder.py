@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from ..tensors.variable import Variable
     from .sites import Site
 
-__all__ = ["Everything", "Recorder"]
-
 
 class Everything(dict[int, Any]):
     """The records of a recorder that follows every tensor."""

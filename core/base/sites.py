@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 from .table import PACKAGE, face, registry
 from .unknown import package_of, users_frame
 
-__all__ = ["Site", "locals_of", "reader", "site_of"]
-
 #: Calls that only ask about a number, compare it or show it: nothing is computed from it.
 _LOOKS = frozenset(
     "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "

@@ -10,8 +10,6 @@ import numpy as np
 from .dtypes import as_dtype, default_dtype
 from .sizes import Shape, Size, shapes_differ
 
-__all__ = ["InputSpec", "TensorSpec", "describe"]
-
 # The longest name that files can hold.
 _LONGEST_NAME = 1024
 

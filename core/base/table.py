@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..registry.registry import Registry
     from ..tensors.op import Op
 
-__all__ = ["F", "face", "late", "late_entry", "op_named", "ops", "public", "registry"]
-
 PACKAGE = __name__.partition(".")[0]
 
 

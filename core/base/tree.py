@@ -11,8 +11,6 @@ from typing import Any
 # the kinds of containers; loops check them inline, where a call for each leaf would be slow
 _CONTAINERS = (list, tuple, dict)
 
-__all__ = ["flatten", "map_structure", "outline", "pack_like", "paths", "sorted_keys", "structure"]
-
 
 def sorted_keys(mapping: dict[Any, Any]) -> list[Any]:
     """Return the keys of a dictionary in the order in which it is walked."""

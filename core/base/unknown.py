@@ -12,18 +12,6 @@ from typing import Any, NamedTuple
 from ..errors import TraceError
 from .table import PACKAGE
 
-__all__ = [
-    "Place",
-    "count_as_library",
-    "is_users_call",
-    "line_of",
-    "not_known",
-    "package_of",
-    "user_line",
-    "users_frame",
-    "warn_user",
-]
-
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 # The packages of installed plugins: user code calls them, or is in one of them.

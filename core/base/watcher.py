@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-__all__ = ["Watcher", "begin_step", "end_step", "stage", "watcher"]
-
 
 class Watcher:
     """Wraps kernels, backward passes and graphs while it is active, and runs them.

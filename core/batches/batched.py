@@ -26,22 +26,6 @@ from ..base.table import F
 from ..errors import TraceError
 from ..tensors.op import Op
 
-__all__ = [
-    "Batched",
-    "Shared",
-    "as_batched",
-    "has_level",
-    "levels_of",
-    "new_level",
-    "outermost",
-    "rank_of",
-    "row_of",
-    "running_level",
-    "seen_rows",
-    "some_examples",
-    "whole_shape",
-]
-
 new_level = count(1).__next__
 #: The levels of running batches.
 running_levels: set[int] = set()

@@ -24,19 +24,6 @@ from .batched import (
     seen_rows,
 )
 
-__all__ = [
-    "HIDE",
-    "UNHIDE",
-    "InBatch",
-    "check_randomness",
-    "in_trace",
-    "in_words",
-    "key_for_examples",
-    "leave",
-    "of_each_example",
-    "over_examples",
-]
-
 
 class _Boundary(Op):
     """An op that works on arrays of every type without computing anything."""

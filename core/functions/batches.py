@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from .function import Function
 
-__all__ = ["Unbatched", "on_batches"]
-
 
 class Unbatched(Exception):
     """The function has to run op by op, as functions without an executor do in batches."""

@@ -27,8 +27,6 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = ["Branch", "trace_branch"]
-
 
 class Branch(Graph):
     """A graph that takes captured tensors and variables as further inputs.

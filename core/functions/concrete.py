@@ -41,9 +41,6 @@ from .fitting import (
     told,
 )
 
-__all__ = ["ConcreteFunction", "Output", "RestoredFunction", "output_of"]
-
-
 #: The results of a call, the terms that it adds to the loss, and the masks of the leaves of the
 #: results: one for each, or an empty list.
 Asides = tuple[Any, list[Tensor], list[Tensor | None]]

@@ -24,8 +24,6 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom_inputs import Arguments, Layout, Parameters, Uses, identity_of, name_of
 
-__all__ = ["attach", "custom_gradient", "register_gradient"]
-
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -22,8 +22,6 @@ from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = ["Arguments", "Layout", "Parameters", "Uses", "as_argument", "identity_of", "name_of"]
-
 
 def name_of(f: Any) -> str:
     """Return a function's name for messages."""

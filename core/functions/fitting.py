@@ -16,20 +16,6 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = [
-    "are_several",
-    "as_declared",
-    "as_inputs",
-    "clash",
-    "dtype_beside",
-    "fit",
-    "fits_surely",
-    "held",
-    "held_to",
-    "same_value",
-    "told",
-]
-
 
 def dtype_beside(leaf: Any, spec: TensorSpec) -> str:
     """Return the dtype of a tensor among arguments; for a Python number, the declared dtype."""

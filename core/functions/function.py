@@ -41,8 +41,6 @@ from .pickled import found_by_name, pickled_as_code
 from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
 from .tracing import checked_trace
 
-__all__ = ["STORE", "Function", "function"]
-
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"
 

@@ -19,8 +19,6 @@ from ..tape.broken import severed
 from ..tape.tape import GradientTape
 from ..tensors.tensor import Tensor
 
-__all__ = ["Halves", "halved"]
-
 
 class Halves(NamedTuple):
     """The forward and backward graphs of one graph.

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["signatures_of", "static_key"]
-
 # Functions whose calls do not run their code.
 _NO_TRACE: dict[str, Callable[[Any], bool]] = {
     "a generator": inspect.isgeneratorfunction,

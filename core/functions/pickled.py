@@ -6,8 +6,6 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["found_by_name", "pickled_as_code"]
-
 # Modules that accept functions without a name: Python's ``copy``, and picklers of code.
 _TAKE_ANY = frozenset({"copy", "cloudpickle", "dill", "_dill"})
 

@@ -29,8 +29,6 @@ from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 
-__all__ = ["Program", "batched_graph"]
-
 
 class Program(Op):
     """An op whose parameters are graphs; subclasses define what it does.

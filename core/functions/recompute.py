@@ -37,8 +37,6 @@ from ..tensors.variable import Variable
 from .custom import attach
 from .custom_inputs import as_argument, name_of
 
-__all__ = ["recompute_grad"]
-
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 

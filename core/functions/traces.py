@@ -14,8 +14,6 @@ from ..base.unknown import warn_user
 from ..tensors.tensor import Tensor
 from .concrete import ConcreteFunction
 
-__all__ = ["MAX_TRACES", "Open", "Traces", "leaf_names", "told_to_train"]
-
 #: How many traces a function keeps by default.
 MAX_TRACES = 128
 # With this many traces, a warning names the argument that causes them.

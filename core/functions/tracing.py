@@ -16,9 +16,6 @@ import numpy as np
 from ..base.unknown import warn_user
 from ..errors import TraceError
 
-__all__ = ["checked_trace", "numpy_random_state"]
-
-
 #: The memory of the state of NumPy's default generator: 624 words and a position.
 _MT19937 = c_char * (625 * 4)
 

@@ -20,8 +20,6 @@ from ..tensors.variable import Variable
 from .graph import Graph
 from .nodes import CustomGradient, Node, Symbol
 
-__all__ = ["Capture", "Closure"]
-
 G = TypeVar("G", bound=Graph)
 
 

@@ -10,8 +10,6 @@ from ..ops.dispatch import is_transformed
 from .graph import Graph
 from .nodes import Symbol
 
-__all__ = ["local_constants"]
-
 
 def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
     """Return a graph's constants on the backend and device of its inputs or variables.

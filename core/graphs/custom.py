@@ -25,8 +25,6 @@ from .graph import Graph
 from .nodes import BeyondOrder, CustomGradient, Refusal, SharedRule, Symbol
 from .optimize import prune
 
-__all__ = ["GradientFunction", "add_custom"]
-
 # How many shared rules one function may have: one for each kind of arguments.
 _MOST_RULES = 32
 # How many functions of the same code may call each other in rules, each a new function.

@@ -26,8 +26,6 @@ from .nodes import Run, Symbol
 from .plain import NotCompiled, compiling, plain
 from .replay import replay
 
-__all__ = ["ENVIRONMENT", "compiled", "executor", "explained", "selected", "telling"]
-
 #: The environment variable that names the executor of a process.
 ENVIRONMENT = "GRADTAPE_EXECUTOR"
 

@@ -13,8 +13,6 @@ from ..ops.backends.backend import Backend
 from ..tensors.op import Op
 from .nodes import Node, Symbol
 
-__all__ = ["folded"]
-
 # larger values are computed when needed: a program should not hold more memory than a run
 _LARGEST_FOLDED = 2**16
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ..tensors.variable import Variable
     from .capture import Closure
 
-__all__ = ["Graph"]
-
 
 class Graph(BaseGraph):
     """A traced program.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .nodes import Symbol
 
-__all__ = ["Integers", "known_integers"]
-
 #: Ints and unknown sizes, in the shape of the symbol that holds them.
 Integers: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
 

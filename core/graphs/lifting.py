@@ -9,8 +9,6 @@ from .graph import Graph
 from .nodes import Node, Symbol
 from .replay import replay
 
-__all__ = ["lifted"]
-
 
 def lifted(symbol: Symbol) -> Any:
     """Return the array that a run would compute for a symbol, if it depends on no argument.

@@ -19,21 +19,6 @@ from .integers import Integers
 if TYPE_CHECKING:
     from ..tensors.variable import Variable
 
-__all__ = [
-    "BaseGraph",
-    "BeyondOrder",
-    "CustomGradient",
-    "Node",
-    "NotSaved",
-    "Read",
-    "Refusal",
-    "Run",
-    "SharedRule",
-    "Symbol",
-    "Written",
-    "nodes_within",
-]
-
 #: A function that runs a graph: it takes arrays and returns arrays.
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 

@@ -10,8 +10,6 @@ from ..tensors.op import Op
 from .graph import Graph
 from .nodes import CustomGradient, Node, Read, Symbol, Written
 
-__all__ = ["forward_only", "joined_pulls", "prune"]
-
 
 def prune(graph: Graph) -> Graph:
     """Remove the nodes and constants on which no output, update or effect depends, in place."""

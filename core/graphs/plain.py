@@ -23,17 +23,6 @@ from .graph import Graph
 from .nodes import Node, Read, Run, Symbol
 from .optimize import forward_only, joined_pulls
 
-__all__ = [
-    "NotCompiled",
-    "argument_of",
-    "by_backend",
-    "compiling",
-    "default",
-    "kernel_of",
-    "node_by_node",
-    "plain",
-]
-
 
 class NotCompiled(Exception):
     """A program could not be compiled, for the reason in ``__cause__``; nothing of it has run."""

@@ -31,8 +31,6 @@ from .custom import add_custom
 from .graph import Graph
 from .nodes import CustomGradient, NotSaved, Refusal, SharedRule, Symbol, Written
 
-__all__ = ["own_shapes", "replay", "run_for_meant"]
-
 
 def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Run ``graph`` on tensors through public ops; return its outputs.

@@ -26,8 +26,6 @@ from .nodes import Node, Symbol
 from .optimize import prune
 from .replay import replay
 
-__all__ = ["StoredRule", "trace_rule"]
-
 _NOT_KEPT = (
     "its gradient rule, or one that it uses, was replaced before the file was saved, and the file "
     "does not keep it (to this order)"

@@ -8,8 +8,6 @@ from typing import Any
 from ..base.sizes import Dim, Open, evaluated, lowered
 from .nodes import Symbol
 
-__all__ = ["shape_in_run"]
-
 
 def shape_in_run(symbol: Symbol, arrays: Mapping[Symbol, Any]) -> tuple[int | None, ...] | None:
     """Return a symbol's shape in a run, without running what computes it.

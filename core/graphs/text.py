@@ -11,8 +11,6 @@ from ..base.spec import describe
 from ..ops.backends.owners import to_numpy
 from .nodes import BaseGraph, CustomGradient, Read, SharedRule, Symbol, Written, nodes_within
 
-__all__ = ["graph_text"]
-
 
 def graph_text(graph: BaseGraph) -> str:
     """Return the graph as text, one line per node, with nested graphs indented below it.

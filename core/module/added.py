@@ -14,29 +14,6 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .module import Module
 
-__all__ = [
-    "ADDED",
-    "IN_TRACES",
-    "RULED",
-    "RULES",
-    "add_to_loss",
-    "added_losses",
-    "apply_constraints",
-    "collecting",
-    "constrained",
-    "forget",
-    "forward_pass",
-    "keep_adding",
-    "keep_mask",
-    "keeping_added",
-    "losses_of",
-    "mask_of",
-    "passing",
-    "penalties",
-    "penalty",
-    "ruled_weights",
-]
-
 #: The suffixes of the attributes that hold rules.
 RULES = ("regularizer", "constraint")
 #: The attribute for weights with rules: tuples of a variable, a regularizer and a constraint.

@@ -22,8 +22,6 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["CALLS", "OUTPUT", "OWN", "PLAIN", "call_replaced", "handing_on", "noting"]
-
 #: Functions here call formulas of the user, in which ``v -= ...`` is no update of a variable.
 _gradtape_formulas = True
 

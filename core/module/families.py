@@ -6,8 +6,6 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["complete_docstring", "summary_of"]
-
 
 def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
     """Complete a class's docstring from the ``_family`` of its bases, or a function's from texts.

@@ -11,8 +11,6 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["freeze", "frozen_variables", "is_frozen", "thaw"]
-
 _TRAINABLE = "_gradtape_trainable"
 _FROZEN = "_gradtape_frozen"
 

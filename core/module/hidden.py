@@ -20,8 +20,6 @@ from .calls import PLAIN
 from .module import Module
 from .summary import lacks_weights
 
-__all__ = ["is_code", "slots_of", "untracked", "warn_of_hidden"]
-
 # So many objects are looked at.
 _MOST = 10_000
 _CLOSED_CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type, np.ufunc)

@@ -26,8 +26,6 @@ from .pickled import check_named
 from .replacing import check_replaced
 from .summary import html_table, text_table
 
-__all__ = ["Module", "saved_classes", "snake_case"]
-
 
 class Module:
     """Base class of everything that holds variables: models, layers, optimizers.

@@ -9,8 +9,6 @@ from typing import Any
 from ..functions.function import Function
 from ..functions.pickled import found_by_name, pickled_as_code
 
-__all__ = ["check_named"]
-
 # Types of values that may be or hold a function.
 _HOLDING = (FunctionType, Function, list, tuple, dict)
 

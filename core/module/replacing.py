@@ -18,8 +18,6 @@ from ..tensors.variable import Variable
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["check_replaced"]
-
 _NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 
 

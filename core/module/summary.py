@@ -19,15 +19,6 @@ from .freezing import is_frozen
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = [
-    "html_table",
-    "is_unbuilt",
-    "lacks_weights",
-    "parameters",
-    "text_table",
-    "untrained_arrays",
-]
-
 _HEAD = ("Layer", "Output shape", "Parameters")
 #: The width of a table, and the least width of its first column.
 _COLUMNS, _LEAST = 80, 24

@@ -14,8 +14,6 @@ from .backends.owners import shape_witness
 from .primitive import Primitive
 from .rule import Rule, remember
 
-__all__ = ["Check", "check_rules", "held_like"]
-
 
 def check_rules(op: Primitive) -> None:
     """Make the rules of ``op`` raise if they return a gradient of a wrong shape.

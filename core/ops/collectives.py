@@ -19,25 +19,6 @@ from numpy.typing import NDArray
 from ..base.spec import describe
 from ..errors import DistributedError
 
-__all__ = [
-    "BatchRows",
-    "Communicator",
-    "Engine",
-    "Wish",
-    "agreed",
-    "as_group_of_one",
-    "as_one_program",
-    "batch_rows",
-    "check_by_rank",
-    "communicator",
-    "compared",
-    "connect_to",
-    "ranks_in_words",
-    "told",
-    "wish",
-    "without_examples",
-]
-
 Array = NDArray[Any]
 
 

@@ -10,16 +10,6 @@ from ..base.sizes import Open, as_symbol
 from ..base.unknown import user_line
 from ..errors import TraceError
 
-__all__ = [
-    "ScalarTable",
-    "check_alive",
-    "is_transformed",
-    "register_array_type",
-    "scalar_tables",
-    "transforms",
-    "with_symbols",
-]
-
 # Array type -> (rank, handler). The highest rank among an op's inputs decides.
 transforms: dict[type, tuple[int, Callable[[Any], Callable[..., Any]]]] = {}
 

@@ -13,8 +13,6 @@ from ..base.spec import TensorSpec
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["docstring_of", "signature_of"]
-
 #: numpydoc's sections, in its order.
 SECTIONS = (
     "Parameters",

@@ -11,8 +11,6 @@ from ..base.dtypes import SCALARS, default_dtype, kind_of, numpy_dtype
 from ..base.table import F, ops
 from ..errors import PluginError
 
-__all__ = ["as_read", "cast_integers", "floating_places", "in_floats"]
-
 
 def _dtype_of(dtypes: Sequence[Any]) -> np.dtype[Any]:
     """Return the dtype for integers that occur together with arrays of these dtypes.

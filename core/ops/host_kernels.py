@@ -14,8 +14,6 @@ from .record import inferred
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["host_kernel", "native_kernel", "runs_on_host"]
-
 
 def native_kernel(op: Primitive, backend: Backend) -> Callable[..., Any] | None:
     """Return the kernel that a backend itself has for an op whose own kernel is for the host."""

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from ..base.table import registry
 
-__all__ = ["PLACE", "TRAINING", "Launcher", "Place", "place"]
-
 #: Set for ranks started by ``gradtape train``: ``init`` then prints a header.
 TRAINING = "GRADTAPE_TRAINING"
 #: Set for these ranks, too: the numbers of a :class:`Place`, with commas between them.

@@ -26,8 +26,6 @@ from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule, one_by_one
 from .watching import watched
 
-__all__ = ["Primitive"]
-
 
 class _Text:
     """``__doc__``: the class's text for a class of ops, the op's own text for an op."""

@@ -17,8 +17,6 @@ from ..errors import PluginError
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["Integers", "check_traits", "inferred", "known", "signature"]
-
 #: How an op computes with integers that a trace knows as expressions.
 Integers: TypeAlias = "Literal['moves'] | Callable[..., Any] | None"
 

@@ -24,8 +24,6 @@ from .record import inferred
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["FirstRun", "check_specs", "checked_result"]
-
 
 def checked_result(
     op: Primitive, backend: Backend, kernel: Callable[..., Any]

@@ -17,19 +17,6 @@ from .backends.owners import shape_witness
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = [
-    "BOTH",
-    "NONDIFF",
-    "NOTHING",
-    "BatchRule",
-    "Composed",
-    "ForwardRule",
-    "Rule",
-    "one_by_one",
-    "op_of",
-    "remember",
-]
-
 #: How an op batches: by broadcasting, in terms of other ops, or by a function of the op, the arrays
 #: inside, which of them are batched, and the parameters. It returns the results with the hidden
 #: axis first.

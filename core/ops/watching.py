@@ -14,8 +14,6 @@ from .backends.backend import Backend
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-__all__ = ["told", "watched", "watching"]
-
 _LOCK = Lock()
 #: How many watchers there are, in all threads.
 _watchers = 0

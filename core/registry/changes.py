@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .merging import Merged
 
-__all__ = ["GivenRules", "Meanings"]
-
 
 class GivenRules:
     """Gradient rules that plugins gave to ops of others, and the rules that these had before."""

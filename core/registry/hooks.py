@@ -12,8 +12,6 @@ from ..errors import PluginError
 from . import hookspecs
 from .info import Rank
 
-__all__ = ["HOOKS", "Hook", "hooks_of", "near_names"]
-
 #: The names of all hooks.
 HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(f"{hookspecs.PROJECT}_"))
 #: What has no hooks of its own.

@@ -29,8 +29,6 @@ from .registry import Registry
 from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, matches_any
 from .versions import read_hooks
 
-__all__ = ["HOST", "PluginHost", "Registration", "registry"]
-
 
 class PluginHost:
     """Holds the registry, and builds a new one when plugins are added or removed."""

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from ..base.table import PACKAGE
 from .settings import matches
 
-__all__ = ["API", "Candidate", "Contest", "PluginInfo", "Rank"]
-
 #: The version of the plugin interface, major and minor. A plugin may state the one that it was
 #: written for: ``gradtape_api = (1, 0)``.
 API = (1, 0)

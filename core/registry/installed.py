@@ -18,8 +18,6 @@ from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
 
-__all__ = ["Found", "installed_plugins", "loaded_by_name"]
-
 
 class Found(NamedTuple):
     """A plugin that is declared by a distribution.

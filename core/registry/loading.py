@@ -15,8 +15,6 @@ from .settings import DISABLE, is_strict
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["Results", "cause", "misspelt_backends", "raise_problems", "raised", "tell"]
-
 #: The hooks that return a mapping of mappings.
 _NESTED = ("names", "hints", "gradients")
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from .host import HOST, Registration
 
-__all__ = ["disable_plugin", "order_plugins", "register_plugin", "unregister_plugin"]
-
 
 def register_plugin(plugin: Any, name: str | None = None, *, replace: bool = False) -> Registration:
     """Register a plugin by hand: a module or object with hook implementations.

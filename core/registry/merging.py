@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ..ops.collectives import Engine
     from ..tensors.op import Op
 
-__all__ = ["BY_NAME", "Merged"]
-
 #: The kinds of things that plugins provide, by name.
 BY_NAME = {kind.name: kind for kind in KINDS}
 #: The kinds of what belongs to an op.

@@ -26,8 +26,6 @@ from .replacements import Replacements
 if TYPE_CHECKING:
     from ..tensors.op import Op
 
-__all__ = ["Registry"]
-
 #: Whether a text can be the name of a distribution.
 _DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
 

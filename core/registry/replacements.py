@@ -15,8 +15,6 @@ from .loading import raised
 if TYPE_CHECKING:
     from .registry import Registry
 
-__all__ = ["Replacements", "called"]
-
 
 class Replacements:
     """Replacements for functions of other libraries, loaded when their modules are imported.

@@ -9,21 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 
-__all__ = [
-    "ALLOW",
-    "DISABLE",
-    "MODULES",
-    "ORDER",
-    "STRICT",
-    "VARIABLES",
-    "allowed",
-    "is_strict",
-    "listed",
-    "matches",
-    "matches_any",
-    "reporting",
-]
-
 #: The environment variable with the names of plugins, those that win first.
 ORDER = "GRADTAPE_PLUGINS_ORDER"
 #: The environment variable with the names of plugins to disable.

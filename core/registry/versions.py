@@ -11,8 +11,6 @@ from ..errors import PluginError
 from .hooks import Hook, hooks_of
 from .info import API, PluginInfo
 
-__all__ = ["means_the_same", "read_hooks"]
-
 # the versions of PEP 440; a local part, as in 1.0+cu12, means nothing for what a plugin does
 _VERSION = re.compile(
     r"""\s*v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)

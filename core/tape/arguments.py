@@ -15,15 +15,6 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = [
-    "UnconnectedGradients",
-    "check_rows",
-    "handle_of",
-    "refuse_parts",
-    "seeds_of",
-    "unconnected_kind",
-]
-
 
 class UnconnectedGradients(enum.Enum):
     """What :meth:`GradientTape.gradient` returns for a source that does not influence the target.

@@ -16,8 +16,6 @@ from ..ops.checks import Check
 from ..tensors.tensor import Tensor, arrays_of
 from .records import MultiOutputRecord, Pick, Picks, with_rules
 
-__all__ = ["run_backward"]
-
 
 def run_backward(
     records: dict[int, Any],

@@ -27,8 +27,6 @@ from ..batches.batched import (
 )
 from ..tensors.tensor import Tensor
 
-__all__ = ["bytes_of", "in_blocks"]
-
 #: Bytes of the gradients of one block, and of all for which blocks are worth their calls.
 _BLOCK, _LARGE = 2**20, 2**21
 

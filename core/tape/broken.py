@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from ..tensors.op import Op
     from .tape import GradientTape
 
-__all__ = [
-    "check_paths",
-    "lost_between",
-    "lost_inputs",
-    "reads_between",
-    "severed",
-    "tell",
-    "warn_of_breaks",
-]
-
 
 def lost_inputs(op: Op, inputs: Sequence[Any], output: Tensor, live: Collection[int]) -> list[int]:
     """Return the followed inputs whose influence on the output has no gradient.

@@ -21,8 +21,6 @@ from ..ops.dispatch import is_transformed
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 
-__all__ = ["nan_guard"]
-
 # The guard remembers the source lines of this many ops, the latest ones.
 _REMEMBERED = 100_000
 

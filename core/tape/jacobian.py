@@ -25,15 +25,6 @@ from .outer import batching
 if TYPE_CHECKING:
     from .tape import GradientTape
 
-__all__ = [
-    "batch_jacobian",
-    "check_examples",
-    "identity_rows",
-    "jacobian",
-    "pull_rows",
-    "rows_beside",
-]
-
 #: The default limit on the bytes that the gradients of one backward pass take, by estimate.
 MEMORY_BUDGET = 2**30
 

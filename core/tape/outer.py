@@ -19,8 +19,6 @@ from .blocks import bytes_of, in_blocks
 from .recording import RecordingTape
 from .records import Edge, MultiOutputRecord, edges, is_lost, of_edges
 
-__all__ = ["OuterTape", "batching", "summing_over_examples"]
-
 
 class OuterTape(Recorder):
     """Adapts a tape that was opened outside ``vmap``: sums shared inputs' gradients over examples.

@@ -21,8 +21,6 @@ from ..base.sites import Site
 from ..base.unknown import Place, users_frame
 from .records import reachable
 
-__all__ = ["ReadReason", "Reads", "numbers_of"]
-
 #: How many places are remembered where numbers entered.
 _PLACES = 4096
 #: How many of the values that one line has read are compared with constants.

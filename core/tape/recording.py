@@ -28,8 +28,6 @@ from .broken import lost_inputs
 from .reads import Reads, numbers_of
 from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 
-__all__ = ["RecordingTape"]
-
 
 class RecordingTape(Recorder):
     """Holds what a tape watches, and the records of the ops that ran."""

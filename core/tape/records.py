@@ -15,28 +15,6 @@ from ..ops.rule import op_of
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of
 
-__all__ = [
-    "ELSEWHERE",
-    "Break",
-    "Edge",
-    "Lost",
-    "MultiOutputRecord",
-    "Pick",
-    "Picks",
-    "Record",
-    "SingleRecord",
-    "edges",
-    "is_lost",
-    "is_read",
-    "of_edges",
-    "outputs_of",
-    "pieces",
-    "reachable",
-    "read_of",
-    "saved_tensors",
-    "with_rules",
-]
-
 #: The most common record, for one input: (input, rule, what the rule reads, like). The rule takes
 #: no parameters of the op. It reads nothing (None), one value, or a tuple of input and output. Its
 #: gradient is summed to the shape of ``like``, or must be as a :class:`Check` says.

@@ -36,8 +36,6 @@ from .outer import OuterTape
 from .recording import RecordingTape
 from .records import reachable, saved_tensors
 
-__all__ = ["GradientTape"]
-
 Key = TypeVar("Key")
 Source = TypeVar("Source", bound=Operators)
 #: A gradient, or None if there is none. With ``Tensor | None``, type checkers would demand a check

@@ -37,24 +37,6 @@ if TYPE_CHECKING:
     from ..ops.backends.backend import Backend
     from ..ops.primitive import Primitive
 
-__all__ = [
-    "NotNumbers",
-    "among",
-    "as_held",
-    "as_tensor",
-    "beside",
-    "beside_tensors",
-    "check_cast",
-    "check_held",
-    "constant",
-    "floats",
-    "of_backend",
-    "operand",
-    "own_array",
-    "with_each_other",
-    "with_others",
-]
-
 # Python's number types, the narrowest first, and their positions, also of the types that are one of
 # them in each run of a trace.
 _NUMBERS = (bool, int, float, complex)

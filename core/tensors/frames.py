@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["numbers_of", "why_no_numbers"]
-
 
 def numbers_of(value: Any) -> np.ndarray[Any, Any] | None:
     """Return the numbers of a value that NumPy reads as objects; None if there are none.

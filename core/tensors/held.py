@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from ..base.context import active_tapes
 from .tensor import Operators, Tensor
 
-__all__ = ["Held"]
-
 
 class Held(Operators):
     """Base class of objects that NumPy, Python and other libraries read as their value."""

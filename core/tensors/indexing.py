@@ -21,8 +21,6 @@ from .convert import as_tensor, check_held, of_backend, with_others
 from .tensor import Tensor
 from .variable import Variable
 
-__all__ = ["At", "Place", "decode_index", "getitem", "refuse_item"]
-
 
 def getitem(x: Any, index: Any) -> Tensor:
     """Return ``x[index]``: basic and advanced indexing as in NumPy.

@@ -15,8 +15,6 @@ from ..base.table import ops, public
 if TYPE_CHECKING:
     from .tensor import Tensor
 
-__all__ = ["Methods", "check_order"]
-
 #: Why a gradient ends at Python's ``round``, which programs use to shorten a number.
 _ROUNDED = (
     "Python's round() has derivative zero: use the tensor itself and round what you show, or "

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Text", "table"]
-
 #: The most rows and columns to show; of longer axes, the first and last entries.
 _MOST = 10
 

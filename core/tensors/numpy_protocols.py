@@ -22,8 +22,6 @@ from .numpy_values import OnlyValues, instead, into_array, of_values
 from .op import Op
 from .tensor import Operators
 
-__all__ = ["call_function", "call_ufunc", "counterpart"]
-
 # The name in gradtape, from the array API, of each ufunc with another name in NumPy.
 _UFUNCS = {
     "true_divide": "divide",

@@ -18,8 +18,6 @@ from ..base.tree import flatten, map_structure
 from ..ops.dispatch import is_transformed
 from .tensor import Operators, Tensor
 
-__all__ = ["OnlyValues", "instead", "into_array", "kept", "of_values"]
-
 
 class OnlyValues(Exception):
     """Only NumPy has this function; ``message()`` says what to do while something records."""

@@ -18,8 +18,6 @@ from ..ops.primitive import Primitive
 from .convert import operand
 from .tensor import Tensor
 
-__all__ = ["Op"]
-
 
 class Op(Primitive):
     """A differentiable primitive.

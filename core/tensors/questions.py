@@ -12,8 +12,6 @@ from ..base.unknown import not_known
 from .convert import as_tensor
 from .tensor import Operators
 
-__all__ = ["ndim", "shape", "size"]
-
 
 def _asked(x: Any) -> Any:
     return x if isinstance(x, Operators) else np.asarray(x) if np.isscalar(x) else as_tensor(x)

@@ -17,8 +17,6 @@ from ..ops.rule import BOTH
 from .op import Op, name_op
 from .tensor import Tensor
 
-__all__ = ["BinaryOp", "UnaryOp"]
-
 _NO_PARAMS: dict[str, Any] = {}
 
 

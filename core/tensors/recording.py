@@ -13,8 +13,6 @@ from ..ops.backends.owners import backend_of, shape_witness
 from ..ops.backends.selection import parse_place
 from .tensor import Tensor, is_raw
 
-__all__ = ["left_out", "record_custom", "record_identity", "transfer"]
-
 
 def record_custom(
     name: str,

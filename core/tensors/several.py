@@ -11,8 +11,6 @@ from typing import Any
 from ..base.context import active_tapes
 from .variable import Pending, Variable
 
-__all__ = ["exclusive", "holding", "put_away", "put_back", "set_arrays"]
-
 # the slot itself, which is set without running Python code
 _hold = vars(Variable)["_array"].__set__
 

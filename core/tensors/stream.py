@@ -17,8 +17,6 @@ from .several import exclusive
 from .tensor import Tensor
 from .variable import Variable
 
-__all__ = ["Stream"]
-
 _streams: WeakValueDictionary[int, Stream] = WeakValueDictionary()
 
 

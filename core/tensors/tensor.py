@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from .indexing import At
 
-__all__ = ["Operators", "Tensor", "arrays_of", "is_raw"]
-
 #: Why a gradient ends at a tensor whose value was read.
 TO_NUMPY = (
     "a value that depends on it was read with .numpy(), float() or np.asarray(), and what NumPy or "

@@ -27,8 +27,6 @@ from .held import Held
 from .notebooks import table
 from .tensor import Tensor
 
-__all__ = ["Pending", "Variable"]
-
 #: What to use for arguments of PyTorch and TensorFlow.
 _MEANT = {
     "device": "gradtape.backend(place) around it",

@@ -17,18 +17,6 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
-__all__ = [
-    "ArgNums",
-    "Call",
-    "Function",
-    "P",
-    "R",
-    "real_scalar",
-    "same_structure",
-    "sizes_of",
-    "tape_of",
-]
-
 Function = Callable[..., Any]
 ArgNums = int | str | Sequence[int | str]
 P = ParamSpec("P")

@@ -18,8 +18,6 @@ from ..tensors.variable import Variable
 from .calls import ArgNums, Call
 from .vmap import transform_of
 
-__all__ = ["check_arguments", "check_results", "in_pairs", "one_of"]
-
 
 def one_of(name: str, holomorphic: bool, real: bool) -> None:
     """Raise if both ways of differentiating functions of complex numbers are chosen."""

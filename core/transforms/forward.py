@@ -27,8 +27,6 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .forward_rules import check_linear, push_forward, transposed
 
-__all__ = ["ForwardAccumulator", "register_jvp"]
-
 
 class ForwardAccumulator(Recorder):
     """Compute Jacobian-vector products while a function runs: forward-mode differentiation.

@@ -21,8 +21,6 @@ from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 
-__all__ = ["check_linear", "push_forward", "transposed"]
-
 
 def push_forward(
     op: Op,

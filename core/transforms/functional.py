@@ -25,16 +25,6 @@ from .forward import ForwardAccumulator
 from .limits import derive, recorded
 from .vmap import check_function, transform_of
 
-__all__ = [
-    "grad",
-    "hvp",
-    "jvp",
-    "linearize",
-    "value_and_grad",
-    "vjp",
-]
-
-
 # -- gradients -------------------------------------------------------------------------------------
 
 

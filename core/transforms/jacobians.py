@@ -27,8 +27,6 @@ from .functional import grad, push
 from .limits import derive
 from .vmap import check_function, transform_of, vmap
 
-__all__ = ["hessian", "jacfwd", "jacobian", "jacrev"]
-
 
 def jacrev(
     fn: Callable[P, Any],

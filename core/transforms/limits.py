@@ -24,8 +24,6 @@ from ..tensors.convert import as_tensor
 from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 
-__all__ = ["derive", "recorded"]
-
 #: Divisors of the length of a step: the larger ones are for functions with a singularity close by.
 _LENGTHS = (1, 30, 1000, 30000)
 #: How many steps away the points are.

@@ -17,8 +17,6 @@ from ..errors import TraceError
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 
-__all__ = ["flatten"]
-
 
 def flatten(tree: Any) -> tuple[Tensor, Callable[[Any], Any]]:
     """Return all tensors of a nested container as one vector, and the inverse function.

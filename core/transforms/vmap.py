@@ -18,8 +18,6 @@ from ..tape.outer import batching
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 
-__all__ = ["check_function", "transform_of", "vmap"]
-
 _RANDOMNESS = ("error", "different", "same")
 
 P = ParamSpec("P")

@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 
 from .lifeline import DONE, Lifeline, leave_at_once, say, tell_supervisor
 
-__all__ = ["exit_code", "failed", "failed_alone", "forget", "install", "installed", "leave", "line"]
-
 _RUNNER = os.path.join("distributed", "runner.py")
 #: The lifeline of this process, once it has one.
 _lines: list[Lifeline] = []

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from . import verdicts
 from .wires import Message, Wire
 
-__all__ = ["Hub"]
-
 #: Seconds for failures of other ranks before the job ends, so that one message covers all.
 GRACE = 0.3
 #: Seconds for the supervisor of a rank that ended to print how. It waits longer than this itself.

@@ -20,19 +20,6 @@ from . import verdicts
 from .hub import ANSWER, GRACE, Hub
 from .wires import Message, Wire, addresses, connected, listening
 
-__all__ = [
-    "DONE",
-    "JOINED",
-    "JOINING",
-    "Lifeline",
-    "hostname",
-    "join",
-    "leave_at_once",
-    "prefixed",
-    "say",
-    "tell_supervisor",
-]
-
 #: The methods of a communicator that wait for other ranks.
 COLLECTIVES = (
     "compare",

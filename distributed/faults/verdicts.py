@@ -7,8 +7,6 @@ from typing import Any
 
 from ...core.extend import ranks_in_words
 
-__all__ = ["Failure", "apart", "called", "failed", "gone", "left", "stuck", "together"]
-
 #: A rank's report of a failure: ``summary``, ``text`` (its traceback), ``code``.
 Failure = Mapping[str, Any]
 

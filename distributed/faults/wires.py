@@ -9,8 +9,6 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Message", "Wire", "addresses", "connected", "listening"]
-
 Message = dict[str, Any]
 #: The longest line, so that an untrusted client of the port cannot fill the memory.
 LONGEST = 1 << 20

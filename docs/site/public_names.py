@@ -66,7 +66,7 @@ def repository_path(file: str | Path) -> str | None:
             inside = path.relative_to(base).as_posix()
             if inside.startswith("."):  # another library, in an environment here
                 return None
-            held = (inside, f"namespaces/{inside}")
+            held = (inside, f"namespaces/{inside}", f"extras/{inside}")
             return next((name for name in held if (ROOT / name).is_file()), None)
     return None
 

@@ -15,14 +15,6 @@ from .names import Namespace
 from .sender import GpuSender
 from .stopwatch import GpuStopwatch
 
-__all__ = [
-    "CupyBackend",
-    "gradtape_backends",
-    "gradtape_diagnoses",
-    "gradtape_executors",
-    "gradtape_kernels",
-]
-
 #: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (

@@ -15,8 +15,6 @@ from ...core.extend import registry
 from ..ops.common.kernels import in_float32
 from ..ops.network.windows import Windows
 
-__all__ = ["KERNELS"]
-
 #: The maximum size of the rows at a time, in bytes.
 _MOST = 2**28
 

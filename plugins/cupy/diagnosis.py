@@ -11,8 +11,6 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-__all__ = ["advice", "diagnosis", "facts"]
-
 #: Libraries of the CUDA toolkit that kernels call, by CuPy's attribute for their version.
 _TOOLKIT = {
     "cuBLAS": "cublas_version",

@@ -11,8 +11,6 @@ from typing import Any
 from ...core.errors import BackendMismatch, OutOfMemory
 from ...core.extend import Tensor, Variable, active_tapes, describe
 
-__all__ = ["Scope", "guarded"]
-
 _LARGEST = 3  # the number of kinds of arrays that an error names
 
 

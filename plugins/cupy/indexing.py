@@ -16,8 +16,6 @@ import numpy as np
 
 from ...core.extend import decode_index, kind_of, numpy_dtype, registry
 
-__all__ = ["KERNELS"]
-
 
 def _portable(name: str) -> Callable[..., Any]:
     found: Callable[..., Any] = registry().op(name).kernel  # type: ignore[assignment]

@@ -8,8 +8,6 @@ import numpy as np
 
 from ...core.extend import SCALARS, kind_of
 
-__all__ = ["Namespace"]
-
 #: The dtypes that CUDA adds atomically, by kind and size; others are added in a wider dtype.
 _ATOMIC = frozenset(("i4", "u4", "u8", "f2", "f4", "f8"))
 

@@ -11,8 +11,6 @@ from typing import Any
 from ...core.extend import numpy_dtype, registry
 from ..ops.random import philox
 
-__all__ = ["KERNELS"]
-
 
 def _uniform(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
     return philox.uniform(xp, key, shape, dtype)

@@ -8,8 +8,6 @@ import numpy as np
 
 from ...core.extend import Backend, Sender
 
-__all__ = ["GpuSender"]
-
 
 class GpuSender(Sender):
     """Copies from pinned memory on a stream that is used for nothing else.

@@ -6,8 +6,6 @@ from typing import Any
 
 from ...core.extend import Stopwatch
 
-__all__ = ["GpuStopwatch"]
-
 
 class GpuStopwatch(Stopwatch):
     """Records an event on the current stream before and after each step, and waits for none.

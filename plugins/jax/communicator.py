@@ -21,8 +21,6 @@ from .replicas import Replicas
 if TYPE_CHECKING:
     from .launching import Launch
 
-__all__ = ["JaxCommunicator"]
-
 Array = NDArray[Any]
 # Longer messages are padded to a power of two, so that few lengths are compiled.
 _SHORTEST = 256

@@ -27,18 +27,6 @@ from ...core.extend import (
 if TYPE_CHECKING:
     from .backend import JaxBackend
 
-__all__ = [
-    "Parts",
-    "Refused",
-    "compiled_by_xla",
-    "exporting",
-    "free",
-    "portable",
-    "pure",
-    "references",
-    "traced",
-]
-
 #: Whether JAX compiles for an export, which cannot call back to this process.
 exporting: ContextVar[bool] = ContextVar("exporting", default=False)
 

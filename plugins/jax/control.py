@@ -11,8 +11,6 @@ from jax import lax
 from ...core.extend import GradientTape, Tensor, is_differentiable, recording_to, registry, replay
 from .compiling import Refused, portable, traced
 
-__all__ = ["KERNELS"]
-
 
 def _program(name: str, in_trace: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """Return a kernel that runs a control-flow op eagerly, or with XLA's ops while JAX traces."""

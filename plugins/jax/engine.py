@@ -8,8 +8,6 @@ from typing import Any
 from ...core.extend import BackendUnavailable, Communicator, Engine, registry
 from . import launching
 
-__all__ = ["JaxEngine"]
-
 
 class JaxEngine(Engine):
     """The engine ``"jax"``: all devices that JAX finds, in all processes of the job."""

@@ -12,8 +12,6 @@ import numpy as np
 
 from ...core.extend import decode_index, kind_of
 
-__all__ = ["KERNELS", "Namespace"]
-
 
 class Namespace:
     """``jax.numpy``, with checks of indices whose values are known.

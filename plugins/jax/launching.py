@@ -11,8 +11,6 @@ from typing import Any
 from ...core.errors import DistributedError
 from ...core.extend import Launcher, Place, hookimpl, place, registry
 
-__all__ = ["JaxLauncher", "Launch", "gradtape_launchers", "named"]
-
 #: The variables of processes started by hand: coordinator, number of processes, own number.
 COORDINATOR, COUNT, NUMBER = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
 #: With these variables of SLURM and Open MPI, JAX finds the coordinator by itself.

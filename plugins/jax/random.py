@@ -16,8 +16,6 @@ import jax.numpy as jnp
 from ..ops.random import philox
 from .compiling import Refused, portable
 
-__all__ = ["KERNELS"]
-
 
 def _uniform(key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
     return philox.uniform(jnp, key, shape, dtype)

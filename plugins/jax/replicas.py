@@ -15,8 +15,6 @@ from .compiling import references
 if TYPE_CHECKING:
     from .communicator import JaxCommunicator
 
-__all__ = ["Replica", "Replicas", "checksum"]
-
 
 def checksum(array: Any, start: int = 0) -> int:
     """Return a checksum of the values of arrays."""

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from .backend import JaxBackend
     from .communicator import JaxCommunicator
 
-__all__ = ["DISAGREE", "NOT_FINITE", "WholeProgram"]
-
 #: The outcome of a run: success, a loss that is not finite, or processes that disagree.
 _WELL, NOT_FINITE, DISAGREE = range(3)
 #: Added to it if a process requests that the run ends.

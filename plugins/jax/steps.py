@@ -41,8 +41,6 @@ from .spmd import DISAGREE, NOT_FINITE, WholeProgram
 if TYPE_CHECKING:
     from .communicator import JaxCommunicator
 
-__all__ = ["WholeStep"]
-
 
 class WholeStep:
     """A training step that is traced for the batch of all processes, and compiled by XLA.

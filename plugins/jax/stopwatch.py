@@ -7,8 +7,6 @@ from typing import Any
 
 from ...core.extend import Stopwatch
 
-__all__ = ["JaxStopwatch"]
-
 
 class JaxStopwatch(Stopwatch):
     """Waits for each step, because XLA does not report when a step began.

@@ -12,8 +12,6 @@ from pathlib import Path
 from ...core.errors import BackendUnavailable
 from ...core.extend import Launcher, Place, hookimpl
 
-__all__ = ["MPILauncher", "gradtape_launchers", "place", "started"]
-
 #: The variables of the rank and the number of processes: MPICH and Intel MPI, Open MPI, SLURM.
 WORLD = (
     ("PMI_RANK", "PMI_SIZE"),

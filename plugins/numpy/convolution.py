@@ -20,8 +20,6 @@ from ..ops.common.kernels import in_float32
 from ..ops.network import convolution, transposed_convolution
 from ..ops.network.windows import Windows
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 #: A slice of the images, and a slice of the positions along their first axis.
 Block = tuple[slice, slice]

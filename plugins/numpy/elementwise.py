@@ -33,8 +33,6 @@ from ..ops.network.activations.sigmoids import (
     sigmoid_slope_kernel,
 )
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 _NUMBERS = ScalarTable(np.array)

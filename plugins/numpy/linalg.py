@@ -12,8 +12,6 @@ from ..ops.common.axes import Axis
 from ..ops.linalg import determinants, matmul, norms
 from .reductions import SMALLEST_SQUARE
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 

@@ -18,8 +18,6 @@ from ..ops.network.activations import rectifiers, softmax
 from ..ops.network.activations.sigmoids import sigmoid_kernel
 from .reductions import add_reduce, max_reduce
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 

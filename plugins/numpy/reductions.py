@@ -18,8 +18,6 @@ from ..ops.reductions import cumulative
 from ..ops.reductions.variance import std_kernel
 from ..ops.shapes.adjoints import size_over
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 #: From this number of elements, it pays to compute the products of whole lines first.

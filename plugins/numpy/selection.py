@@ -17,8 +17,6 @@ from ...core.extend import decode_index
 from ..ops.indexing.getitem import index_add_kernel
 from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 #: From this number of elements, a second pass costs less than the branches.

@@ -18,8 +18,6 @@ from ..ops.common.kernels import cast_to
 from ..ops.shapes.splitting import split_kernel
 from .reductions import add_reduce
 
-__all__ = ["KERNELS"]
-
 Array = NDArray[Any]
 
 

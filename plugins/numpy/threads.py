@@ -10,8 +10,6 @@ import numpy  # noqa: F401 - threadpoolctl sees only libraries that are loaded
 
 from ...core.errors import BackendUnavailable
 
-__all__ = ["limit_threads", "pools"]
-
 NEEDED = 'threadpoolctl is not installed: pip install "gradtape[threads]"'
 
 

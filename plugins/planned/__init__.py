@@ -15,7 +15,7 @@ code still refers to it.
 refers to it any more.
 """
 
-from .compiled.executor import fused
+from ..fused.executor import fused
 from .plan import Plans, planned
 
 __all__ = ["Plans", "fused", "planned"]

@@ -19,8 +19,6 @@ from .steps import Kind, Step, shape_of
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["one_hot_product"]
-
 #: Larger constants are not checked.
 _LARGEST = 2**20
 

@@ -19,9 +19,6 @@ from .rules import cast_into
 from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
-__all__ = ["Emission"]
-
-
 #: The size in bytes from which a group processes arrays in blocks, and the size of a block.
 _LARGE, _BLOCK = 2**18, 2**16
 #: The size in bytes from which an array is deleted after its last use.

@@ -11,8 +11,6 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Group, Kind, Shape, Step
 
-__all__ = ["Emitter", "Item", "close", "grouped"]
-
 Item = Group | Step
 
 

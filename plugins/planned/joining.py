@@ -15,8 +15,6 @@ from .steps import Kind, Step, bytes_of, shape_of
 if TYPE_CHECKING:
     from .emission import Emission
 
-__all__ = ["placed_parts", "write_parts"]
-
 #: The maximum size in bytes of a result whose memory exists before its parts are computed.
 _MOST = 2**18
 

@@ -8,8 +8,6 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Kind, Step
 
-__all__ = ["lifetimes"]
-
 
 def lifetimes(
     moments: Sequence[Any], needed: Iterable[Symbol], given: Iterable[Symbol]

@@ -14,8 +14,6 @@ from .emission import Emission
 from .lowering import Lowering
 from .steps import Kind, Step, shape_of
 
-__all__ = ["write_loop"]
-
 #: Steps that write their result to an array that they receive.
 _WRITING = frozenset({Kind.ELEMENTWISE, Kind.JOIN, Kind.PRODUCT, Kind.REDUCTION})
 

@@ -37,8 +37,6 @@ from ...core.extend import (
 from .steps import Kind, Step, shape_of, size_of
 from .tracing import expanded
 
-__all__ = ["Lowering", "viewed"]
-
 
 class Lowering:
     """A program in steps.

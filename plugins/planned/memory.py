@@ -17,8 +17,6 @@ from .steps import Shape, bytes_of
 if TYPE_CHECKING:
     from .emission import Emission
 
-__all__ = ["Arena", "Packed", "Scratch"]
-
 #: The maximum number of sets of buffers that are kept for the next calls, and of their bytes.
 _KEPT, _KEPT_BYTES = 4, 2**28
 

@@ -16,8 +16,6 @@ from typing import Any
 from ...core.extend import Symbol, Variable
 from .steps import Group, Kind, Shape, Step, shape_of
 
-__all__ = ["Pack", "packed"]
-
 #: A pack is worth its costs from this number of elements, or of calls that it saves.
 _LARGE, _CALLS = 2**14, 12
 

@@ -26,8 +26,6 @@ from .memory import Packed
 from .report import report
 from .tracing import at_sizes
 
-__all__ = ["Plans", "Run", "planned", "planned_by"]
-
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: A function that runs a program on arrays of certain shapes, and its emission.
 Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission | None]

@@ -8,8 +8,6 @@ from typing import Any
 from ...core.extend import hookimpl, late_entry
 from .rules import RULES
 
-__all__ = ["FORMS", "gradtape_lowerings"]
-
 #: The ops with a form for LLVM in ``compiled.forms``, which is imported with the first loop.
 FORMS = ("where", "cast")
 
@@ -19,5 +17,5 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the steps of ops; an op with a ufunc or a formula as its kernel needs none."""
     return {
         **{(op, "planned"): rule for op, rule in RULES.items()},
-        **{(op, "llvm"): late_entry("plugins.planned.compiled.forms", "FORMS", op) for op in FORMS},
+        **{(op, "llvm"): late_entry("plugins.fused.forms", "FORMS", op) for op in FORMS},
     }

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .lowering import Lowering
     from .packing import Pack
 
-__all__ = ["called", "counted", "report", "told", "written"]
-
 
 def report(program: Graph, shapes: Any, plan: Emission) -> str:
     """Return a description of the groups, packs, buffers and calls of a plan."""

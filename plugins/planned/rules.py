@@ -20,8 +20,6 @@ from .tracing import body_of
 if TYPE_CHECKING:
     from .lowering import Lowering
 
-__all__ = ["RULES", "Rule", "are_rows", "cast_into", "exponentials_of", "of_arrays"]
-
 #: Adds the steps of a node, or returns False.
 Rule: TypeAlias = "Callable[[Any, Node], bool]"
 #: Up to this number of classes, labels are faster as rows of an identity matrix.

@@ -12,8 +12,6 @@ from typing import Any
 from ...core.extend import Symbol
 from .steps import Kind, Step, bytes_of
 
-__all__ = ["Stack", "stacked"]
-
 #: The maximum size in bytes of a small array, and the minimum number of them.
 _SMALL, _SEVERAL = 2**11, 3
 

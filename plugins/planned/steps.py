@@ -20,8 +20,6 @@ import numpy as np
 
 from ...core.extend import SCALARS, Symbol
 
-__all__ = ["Group", "Kind", "Shape", "Step", "symbols"]
-
 Shape = tuple[int, ...]
 
 

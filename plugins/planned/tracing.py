@@ -24,8 +24,6 @@ from ...core.extend import (
     unsure,
 )
 
-__all__ = ["at_sizes", "body_of", "expanded"]
-
 
 def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     """Return a program as if it had been traced with inputs of known shapes.

@@ -31,19 +31,6 @@ from ...core.extend import (
 )
 from ..ops.common.op_builders import shapes_of
 
-__all__ = [
-    "FUNCTIONS",
-    "NAMES",
-    "OPS",
-    "Refusal",
-    "Row",
-    "helper",
-    "known",
-    "refused",
-    "scipys",
-    "ufunc",
-]
-
 #: The ops of this plugin, in the order of definition.
 OPS: list[Op] = []
 

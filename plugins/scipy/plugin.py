@@ -11,8 +11,6 @@ from typing import Any
 
 from ...core.extend import Op, hookimpl, late
 
-__all__ = ["gradtape_diagnoses", "gradtape_functions", "gradtape_late_ops"]
-
 #: The meaning of what files name has never changed.
 gradtape_compatible_since = "0.1"
 

@@ -14,8 +14,6 @@ from .files import Stored, write_checkpoint
 from .restoring import Plan, RestoreReport
 from .trackables import Trackables
 
-__all__ = ["Checkpoint"]
-
 
 class Checkpoint:
     """The state of objects, to be written to a file and restored.

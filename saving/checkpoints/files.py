@@ -26,8 +26,6 @@ from ..writing.save import ATTRIBUTES
 from .states import decode_state, encode_state
 from .trackables import Trackables
 
-__all__ = ["Stored", "write_checkpoint"]
-
 
 class _Contents:
     """The contents of a file: a manifest, and datasets by path."""

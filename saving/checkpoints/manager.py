@@ -16,8 +16,6 @@ from .checkpoint import Checkpoint
 from .files import Stored
 from .restoring import RestoreReport
 
-__all__ = ["CheckpointManager"]
-
 #: Parts of names of metrics, by whether more of them is better.
 _KINDS = {
     "max": ("acc", "auc", "precision", "recall", "f1", "similarity", "r2", "iou"),

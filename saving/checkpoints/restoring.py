@@ -14,8 +14,6 @@ from ..records.counters import COUNTS, check_steps, check_stream
 from .files import Stored
 from .trackables import Held, Trackables
 
-__all__ = ["Plan", "RestoreReport"]
-
 
 class RestoreReport(NamedTuple):
     """What :meth:`Checkpoint.restore` restored, and what it did not.

@@ -15,8 +15,6 @@ from .manager import CheckpointManager
 from .restoring import Plan
 from .trackables import Trackables, modules_in
 
-__all__ = ["Keeper"]
-
 
 class Keeper:
     """Stores a run in a file or in a manager's folder.

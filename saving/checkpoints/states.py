@@ -15,8 +15,6 @@ from ..reading.modules import StateReader
 from ..records.schema import encode, is_small
 from ..writing.modules import StateWriter
 
-__all__ = ["decode_state", "encode_state"]
-
 Array = np.ndarray[Any, Any]
 _SCALARS = (type(None), bool, int, float, complex, str)
 

@@ -18,8 +18,6 @@ from ..errors import SaveError
 from ..records.counters import COUNTS
 from .states import encode_state
 
-__all__ = ["Held", "Trackables", "modules_in"]
-
 
 class Held(NamedTuple):
     """An object whose state is a value: a generator, or an object with ``state_dict``."""

@@ -20,8 +20,6 @@ from .digests import DIGESTS, SIZE, digest_of_bytes
 if TYPE_CHECKING:
     from .storage import Storage
 
-__all__ = ["CheckedFile", "check_written", "encoded"]
-
 Array = np.ndarray[Any, Any]
 # The root's attribute with the paths of texts, which are arrays of bytes.
 _TEXTS = "texts"

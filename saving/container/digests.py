@@ -7,8 +7,6 @@ from typing import Any
 
 from xxhash import xxh3_128_digest
 
-__all__ = ["DIGESTS", "PIECE", "SIZE", "digest_of", "digest_of_bytes", "piece_digest", "pieces"]
-
 #: The dataset that holds the digests of all others.
 DIGESTS = "/digests"
 #: A dataset's bytes are hashed in pieces of this many.

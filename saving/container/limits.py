@@ -9,21 +9,6 @@ import numpy as np
 
 from ..errors import UnsafeFile
 
-__all__ = [
-    "DTYPES",
-    "ITEMSIZES",
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "MAX_OBJECTS",
-    "MAX_PATHS",
-    "MAX_RANK",
-    "MAX_RATIO",
-    "MAX_TEXT",
-    "SEGMENT",
-    "check_claims",
-    "most_claimed",
-]
-
 # A segment of a path: what an attribute, an index or a sensible dictionary key may be called.
 SEGMENT = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.\- ]{0,126}[A-Za-z0-9_\-])?\Z")
 #: NumPy's own dtype objects by name; fast paths recognise them by identity.

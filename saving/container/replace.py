@@ -22,15 +22,6 @@ from ..errors import SaveError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = [
-    "put_in_place",
-    "replacing",
-    "replacing_file",
-    "replacing_folder",
-    "resolved",
-    "write_at",
-]
-
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),

@@ -10,8 +10,6 @@ from typing import Any
 
 from ..errors import DamagedFile, FileMissing, LoadError, NotAGradtapeFile
 
-__all__ = ["SIGNATURE", "EndsTooEarly", "Source"]
-
 #: The first bytes of an HDF5 file.
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 

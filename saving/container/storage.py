@@ -15,16 +15,6 @@ from ..errors import SaveError
 from .checked import CheckedFile, check_written, encoded
 from .replace import replacing_file, replacing_folder, resolved
 
-__all__ = [
-    "OpenFile",
-    "Storage",
-    "Stored",
-    "ending_of",
-    "open_file",
-    "recognised",
-    "storage_of",
-]
-
 Array = np.ndarray[Any, Any]
 Origin = str | os.PathLike[str] | bytes | bytearray | memoryview
 #: The end of names whose container also holds files with any other name.

@@ -19,8 +19,6 @@ from ..writing.save import ATTRIBUTES
 from ..writing.traces import plain_signature
 from . import restored
 
-__all__ = ["concrete_function", "function", "tensor", "variable"]
-
 # What an object's __reduce_ex__ returns.
 Reduced = tuple[Any, ...]
 

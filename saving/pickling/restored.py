@@ -23,8 +23,6 @@ from ..reading.graphs import GraphReader
 from ..records.schema import parse, take, take_label
 from ..records.specs import decode_signature
 
-__all__ = ["FUNCTION", "VALUE", "concrete_function", "function", "tensor", "variable"]
-
 #: Where a file that is a single array has it, and one that is a function.
 VALUE, FUNCTION = "/value", "/function"
 

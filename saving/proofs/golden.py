@@ -36,8 +36,6 @@ from ...core.extend import (
 from .samples import filled_in
 from .values import every_mth, weights
 
-__all__ = ["Evaluation", "evaluate", "frozen_state", "why"]
-
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
 # Random inputs may never meet the condition that ends a loop.

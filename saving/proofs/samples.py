@@ -10,8 +10,6 @@ import numpy as np
 
 from ...core.extend import ConcreteFunction, TensorSpec, flatten, pack_like
 
-__all__ = ["Sample", "Shapes", "described", "filled_in", "sample_inputs"]
-
 # Sizes used for unknown ones. Gradients for the first are computed whatever they cost.
 _SIZES = (3, 2, 1)
 # Shapes used for an unknown rank, each with the size used for unknown ones next to it.

@@ -11,8 +11,6 @@ import numpy as np
 
 from ...core.extend import TensorSpec
 
-__all__ = ["every_mth", "packed", "spread", "unpacked", "weights"]
-
 # A larger array is stored in part: one in _PART elements, within these limits.
 _LEAST, _PART, _MOST = 2**8, 64, 2**14
 # Weights of larger arrays are made piece by piece, and not kept.

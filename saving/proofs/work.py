@@ -10,8 +10,6 @@ import numpy as np
 
 from ...core.extend import ConcreteFunction, CustomGradient, Graph, is_differentiable, shape_in_run
 
-__all__ = ["is_heavy", "is_light", "output_bytes"]
-
 # What gradients of gradients, and gradients at several batches, are taken of: arrays of so many
 # elements in all. Of larger ones than the second there is one sample.
 _MOST_WEIGHED, _MOST_REPEATED = 2**16, 2**22

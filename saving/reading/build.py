@@ -37,8 +37,6 @@ from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
 from .requirements import check_requirements
 
-__all__ = ["Built", "build", "load", "streams_as_saved"]
-
 
 def load(
     path: str | os.PathLike[str],

@@ -16,15 +16,6 @@ from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
 from ..records.specs import read_spec
 from .old import OldDigests, array_digest, text_digest
 
-__all__ = [
-    "Contents",
-    "cases_of",
-    "check_format",
-    "open_contents",
-    "read_case",
-    "thinning_of",
-]
-
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
 

@@ -49,8 +49,6 @@ from .requirements import known_op
 from .rules import DeclaredRule, attach_rule, rule_fits, stored_rule, without_rule
 from .sizes import check_sizes, without_witnesses
 
-__all__ = ["GraphReader"]
-
 # How numbers are encoded: as JSON's own, or tagged.
 _SCALAR_RECORDS = (bool, int, dict)
 

@@ -25,8 +25,6 @@ from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
 from .requirements import known_op
 
-__all__ = ["MissingFunction", "StateReader", "check_restored", "fixed", "restore_config"]
-
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice)

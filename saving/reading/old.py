@@ -12,8 +12,6 @@ from ..container.storage import OpenFile
 from ..errors import DamagedFile
 from ..records.schema import take
 
-__all__ = ["OldDigests", "array_digest", "text_digest"]
-
 
 class OldDigests:
     """The digests of a manifest of format 1."""

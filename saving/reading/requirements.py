@@ -10,8 +10,6 @@ from ...core.extend import Op, PluginError, means_the_same, registry, warn_user
 from ..errors import MissingOp, MissingPlugin
 from ..records.schema import take
 
-__all__ = ["check_requirements", "known_op"]
-
 # What the packaging rules allow (PEP 508); nothing else is shown as something to type.
 _DISTRIBUTION = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,98}[A-Z0-9])?\Z", re.IGNORECASE)
 _VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")

@@ -21,8 +21,6 @@ from ..errors import DamagedFile, MissingOp
 from ..records.schema import decode, take, take_label
 from ..records.specs import read_spec
 
-__all__ = ["DeclaredRule", "attach_rule", "rule_fits", "stored_rule", "without_rule"]
-
 
 class DeclaredRule:
     """A rule that custom gradients share, whose graph is read after nodes that refer to it.

@@ -11,8 +11,6 @@ from ...core.extend import Formula, Size, Symbol, evaluated, holds
 from ..errors import DamagedFile
 from ..records.schema import take
 
-__all__ = ["check_sizes", "without_witnesses"]
-
 _SIZES: tuple[Any, ...] = (int, np.integer, Size)
 
 

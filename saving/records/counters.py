@@ -6,8 +6,6 @@ from typing import Any
 
 from ..errors import DamagedFile
 
-__all__ = ["COUNTS", "check_steps", "check_stream"]
-
 #: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
 COUNTS = "step_counts"
 

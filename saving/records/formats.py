@@ -12,8 +12,6 @@ from ..container.replace import replacing_file
 from ..container.storage import ending_of
 from ..errors import SaveError
 
-__all__ = ["check_format", "format_of", "writer_of"]
-
 
 def check_format(path: Any, method: str) -> None:
     """Refuse a path for a file of gradtape whose end promises another format.

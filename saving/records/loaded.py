@@ -29,19 +29,6 @@ from ...hints import Lacking, told
 from ..errors import UnsafeFile
 from .schema import dictionaries, is_attribute
 
-__all__ = [
-    "MISSING",
-    "LoadedModule",
-    "absorb",
-    "absorbed",
-    "check_name",
-    "is_ordered",
-    "reached",
-    "shadows",
-    "signatures_of",
-    "tracks",
-]
-
 #: The start of a reason for a part that is missing, but could be loaded.
 MISSING = "loaded with allow_missing: "
 _CLASS = "_gradtape_class_name"

@@ -13,8 +13,6 @@ from ...core.extend import ConcreteFunction, Output, TensorSpec, Variable, blunt
 from ..errors import DamagedFile, SaveError, printable
 from .schema import check_dtype, check_shape, decode, encode, take
 
-__all__ = ["decode_signature", "encode_signature", "read_spec", "rule_fits_weight", "spec_record"]
-
 _LONGEST_NAME = 1_024
 _KINDS = {
     "positional_only": inspect.Parameter.POSITIONAL_ONLY,

@@ -9,8 +9,6 @@ from ..errors import DamagedFile, printable
 from ..records.schema import tagged
 from .words import shown
 
-__all__ = ["attribute_text", "children", "is_plain", "with_arrays"]
-
 _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 

@@ -28,8 +28,6 @@ from ..reading.contents import Contents, open_contents, read_case, thinning_of
 from ..records.schema import at, take, variable_label
 from .results import Check, Report
 
-__all__ = ["checked"]
-
 # By the size of a real number, relative to the largest element; machines and backends round
 # differently. What rounding leaves of values that cancel is so many times the last place of these.
 TOLERANCE = {2: 2e-2, 4: 1e-4, 8: 1e-9, 16: 1e-9}

@@ -23,8 +23,6 @@ from .tree import ModuleRecord
 from .views import Names, view
 from .words import counted
 
-__all__ = ["diff"]
-
 # Of longer listings, no difference line by line is looked for: that takes the square of the time.
 _LONGEST_LISTING = 2_000
 

@@ -9,8 +9,6 @@ from ..errors import printable
 from .statistics import Distance
 from .words import counted, number_text, strict_json
 
-__all__ = ["Change", "Difference"]
-
 # A line says no more changes of one kind than this; JSON has all.
 _MOST_LINES = 400
 

@@ -14,9 +14,6 @@ from ..records.schema import take
 from .tree import ModuleRecord
 from .words import counted, shown
 
-__all__ = ["FunctionRecord", "TraceRecord", "asides", "find", "functions_of", "rules_of"]
-
-
 # How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
 _LONGEST, _MOST_COMPARED = 2_000, 2_000
 

@@ -25,8 +25,6 @@ from .words import strict_json
 if TYPE_CHECKING:
     from .results import Report
 
-__all__ = ["Inspection", "Requirement", "array_text", "inspect", "inspect_text", "inspection_of"]
-
 # A constant of so many bytes is shown with its elements.
 _SHORT = 48
 

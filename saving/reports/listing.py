@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from .views import Step, View, count_steps
 from .words import counted, width
 
-__all__ = ["listing"]
-
 #: How many lines of a graph are printed unless all are asked for.
 MOST_LINES = 2_000
 # where shapes and dtypes begin, and how wide a step may be before it pushes its own away

@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, field
 
 from .words import strict_json
 
-__all__ = ["Check", "Report"]
-
 
 @dataclass
 class Check:

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Distance", "Spread", "distance", "spread"]
-
 _BLOCK = 2**20
 BINS = 32
 

@@ -15,8 +15,6 @@ from .words import counted
 if TYPE_CHECKING:
     from .inspection import Inspection, Requirement
 
-__all__ = ["record_of", "table", "view_of"]
-
 
 def view_of(found: Inspection, trace: TraceRecord) -> View:
     """Return the graph of a trace in displayed form."""

@@ -14,15 +14,6 @@ from ..records.schema import at, check_dtype, check_shape, tagged, take, variabl
 from .attributes import attribute_text, children, is_plain
 from .words import shown
 
-__all__ = [
-    "MOST_ROWS",
-    "ModuleRecord",
-    "Row",
-    "Tree",
-    "VariableRecord",
-    "tree_of",
-]
-
 _TEXT = (str, type(None))
 #: How deep the tree is shown, containers counted, and how many rows of it.
 MOST_DEPTH, MOST_ROWS = 100, 20_000

@@ -11,8 +11,6 @@ from ..records.schema import at, decode, take
 from ..records.specs import read_spec
 from .words import shown
 
-__all__ = ["Names", "Step", "View", "count_steps", "view"]
-
 
 @dataclass(frozen=True)
 class Names:

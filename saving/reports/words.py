@@ -14,16 +14,6 @@ from ..errors import DamagedFile, printable
 from ..records.schema import decode
 from ..records.specs import read_spec
 
-__all__ = [
-    "counted",
-    "expression_text",
-    "markup",
-    "number_text",
-    "shown",
-    "strict_json",
-    "width",
-]
-
 #: How much of a value or a name is shown; what is longer ends in "...".
 _LONGEST = 200
 

@@ -9,8 +9,6 @@ from typing import Any
 from ..container.source import Source
 from ..errors import DamagedFile, UnsafeFile
 
-__all__ = ["WEIGHTS", "archive_kind", "opened"]
-
 #: The name of the weights in an archive of Keras.
 WEIGHTS = "model.weights.h5"
 _MAX_MEMBERS = 10_000

@@ -10,8 +10,6 @@ import numpy as np
 
 from ..errors import DamagedFile
 
-__all__ = ["Arrays", "Entry", "layout_of", "of_arrays", "of_lazy"]
-
 # What is in front of the names of a model in a checkpoint, of fit for one.
 _MODEL = "model/"
 

@@ -16,8 +16,6 @@ from .archives import WEIGHTS, opened
 from .hdf5 import arrays_of
 from .tensors import pieces_of
 
-__all__ = ["convert"]
-
 
 def convert(original: str, target: str, *limits: str) -> None:
     """Write the arrays of a Keras file to a safetensors file.

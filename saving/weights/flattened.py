@@ -32,8 +32,6 @@ from ...core.extend import (
     sizes_differ,
 )
 
-__all__ = ["NO_FEATURES", "Features", "features_of", "in_doubt", "looks_flattened"]
-
 
 class Features(NamedTuple):
     """Axes of variables with features of flattened images.

@@ -33,8 +33,6 @@ from ..records.schema import (
 )
 from .arrays import Arrays, Entry, layout_of, of_arrays, of_lazy
 
-__all__ = ["layouts", "open_arrays", "open_own"]
-
 # How many further names are made of modules that are in several places of a file.
 _MAX_SHARED = 1000
 

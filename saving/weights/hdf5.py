@@ -15,8 +15,6 @@ from ..errors import LoadError, UnsafeFile
 from ..records.schema import FORMAT
 from .tensors import KINDS
 
-__all__ = ["arrays_of"]
-
 # Types that HDF5 lacks and Keras stores as opaque bytes, by the name in the attribute "dtype".
 _OPAQUE = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}
 

@@ -15,8 +15,6 @@ from ..errors import LoadError
 from .arrays import Arrays, Entry
 from .tensors import open_tensors
 
-__all__ = ["open_keras"]
-
 # Found by its name: it needs the HDF5 library, which is for the other process alone.
 _CONVERTER = f"{__package__}.conversion"
 # How many groups the name of a layer may be.

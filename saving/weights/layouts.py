@@ -12,8 +12,6 @@ from .arrays import Arrays
 from .mapping import Renamed
 from .names import Names, Part, Slot, plain
 
-__all__ = ["recognised"]
-
 _KERAS = re.compile(r"(^|/)vars/\d+$")
 # Only for messages about names of which the model has none.
 _PYTORCH = re.compile(r"(^|[./])(weight|running_mean|running_var|num_batches_tracked)$")

@@ -16,8 +16,6 @@ from .mapping import NameMapping, rename
 from .plan import Plan
 from .report import WeightsReport
 
-__all__ = ["load_weights", "read_weights"]
-
 
 def load_weights(
     path: str | os.PathLike[str] | Mapping[str, Any],

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from ..errors import printable
 
-__all__ = ["NameMapping", "Renamed", "rename"]
-
 # A dictionary, a function, or pairs of a regular expression and a replacement.
 Mapped = str | tuple[str, tuple[int, ...]] | None
 NameMapping = Mapping[str, Mapped] | Callable[[str], Mapped] | Sequence[tuple[Any, str]] | None

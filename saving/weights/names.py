@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 
 from ...core.extend import Module, Variable, frozen_variables, is_unbuilt, snake_case
 
-__all__ = ["Joint", "Names", "Part", "Slot", "differing", "plain"]
-
 
 class Slot:
     """The target of an array: a variable, or the future variable of a layer that is not built.

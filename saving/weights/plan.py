@@ -26,8 +26,6 @@ from .mapping import rename
 from .names import Joint, Names, Slot, differing
 from .report import WeightsMismatch, WeightsReport
 
-__all__ = ["Plan"]
-
 _WAITING = "_gradtape_waiting"
 
 

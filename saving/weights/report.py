@@ -8,8 +8,6 @@ from typing import Any
 
 from ..errors import LoadError, printable
 
-__all__ = ["WeightsMismatch", "WeightsReport"]
-
 
 @dataclass(repr=False)
 class WeightsReport:

@@ -18,8 +18,6 @@ from .flattened import NO_FEATURES, Features, features_of, in_doubt
 from .formats import layouts
 from .names import Names, Slot, differing
 
-__all__ = ["save_weights"]
-
 _ALONE = "the file holds weights alone"
 
 

@@ -23,8 +23,6 @@ from ..errors import DamagedFile, SaveError, UnsafeFile, printable
 from ..records.schema import take
 from .arrays import Arrays, Entry, layout_of
 
-__all__ = ["KINDS", "open_tensors", "pieces_of", "write_tensors"]
-
 # The format allows 100 MB; a hundred thousand arrays need less than this.
 MAX_HEADER = 16 * 2**20
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from ...core.extend import ConcreteFunction, Module, TensorSpec, default_dtype, flatten
 
-__all__ = ["double_precision", "left_out", "replaced_rules"]
-
 
 def left_out(places: Sequence[str]) -> str:
     """Return a warning about what a file does not hold."""

@@ -28,8 +28,6 @@ from ..proofs.work import is_heavy
 from .courses import Course, SameTrace, same_trace, takes
 from .traces import SavedFunction
 
-__all__ = ["compared", "differs"]
-
 # By the size of a real number; the two run the same kernels, and may add in another order.
 _TOLERANCE = {2: 2e-2, 4: 1e-3}
 # Longer runs are not searched for the op at which two results part.

@@ -77,8 +77,6 @@ from .traces import (
     with_traces,
 )
 
-__all__ = ["Everything"]
-
 
 class Everything:
     """All contents of the file, created before the file is touched."""

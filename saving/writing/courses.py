@@ -28,8 +28,6 @@ from ...core.extend import (
 )
 from ..proofs.samples import filled_in
 
-__all__ = ["Course", "SameTrace", "same_trace", "takes"]
-
 Array = np.ndarray[Any, Any]
 
 

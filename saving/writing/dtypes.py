@@ -22,8 +22,6 @@ from ...core.extend import (
 )
 from .traces import SavedFunction
 
-__all__ = ["other_dtypes"]
-
 # What callers have at hand: NumPy's floats and integers, indices, pictures, masks.
 _TRIED = ("float32", "float64", "int64", "int32", "uint8", "bool")
 

@@ -29,8 +29,6 @@ from ..records.schema import MAX_NODES, encode
 from ..records.specs import spec_record
 from .rules import DEFAULT, KeptRules
 
-__all__ = ["UNROLLED", "GraphWriter"]
-
 #: What to do about graphs that are too large.
 UNROLLED = "loops that gradtape.scan or while_loop runs are stored once, unrolled ones step by step"
 

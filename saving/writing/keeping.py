@@ -22,8 +22,6 @@ from ...core.extend import (
     keeping_added,
 )
 
-__all__ = ["keeping_state"]
-
 # So many objects are looked into.
 _MOST = 10_000
 _CODE = (types.ModuleType, types.FunctionType, type)

@@ -26,8 +26,6 @@ from ...core.extend import (
 from ..errors import SaveError
 from ..proofs.golden import why
 
-__all__ = ["retraced", "ruled_records", "rules_given", "split_added", "with_added"]
-
 
 def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Callable[..., Any]:
     """Return a function that returns the results of a call, the losses it adds, and the masks.

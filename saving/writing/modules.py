@@ -27,8 +27,6 @@ from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
 from .losses import rules_given
 
-__all__ = ["StateWriter", "config_of", "name_in_files", "texts_in", "twin_of"]
-
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
 _SETS: dict[type, str] = {set: "set", frozenset: "frozenset"}

@@ -9,8 +9,6 @@ from ...core.extend import Module, Variable
 from ..container.limits import SEGMENT
 from ..errors import SaveError
 
-__all__ = ["Places", "at_in", "check_hidden", "places_of"]
-
 
 def places_of(module: Module) -> dict[int, str]:
     """Return the path of each variable's dataset, by the variable's identity."""

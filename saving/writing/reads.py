@@ -9,8 +9,6 @@ from typing import Any
 
 from ...core.extend import Module
 
-__all__ = ["reads_of"]
-
 # Those who listen, in any thread.
 _listening: list[set[tuple[int, str]]] = []
 _LOCK = RLock()

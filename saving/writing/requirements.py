@@ -16,8 +16,6 @@ from ..errors import SaveError
 from .compare import differs
 from .rules import op_nodes
 
-__all__ = ["KernelCheck", "requirements"]
-
 _SIZE = 3
 
 

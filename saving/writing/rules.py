@@ -29,8 +29,6 @@ from ...core.extend import (
 from ..errors import SaveError, UntraceableGradient
 from ..records.schema import MAX_RULES
 
-__all__ = ["DEFAULT", "KeptRules", "op_nodes"]
-
 #: Instead of the number of a rule: the op has the one that its owner gives it.
 DEFAULT = -1
 # Gradients of how many orders a file keeps where rules use other inputs at each order.

@@ -15,8 +15,6 @@ from .advice import double_precision, left_out, replaced_rules
 from .contents import Everything
 from .keeping import keeping_state
 
-__all__ = ["ATTRIBUTES", "save"]
-
 #: What the root of every file says.
 ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
 

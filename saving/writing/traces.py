@@ -33,21 +33,6 @@ from ..proofs.samples import Shapes
 from ..records.specs import rule_fits_weight
 from .losses import retraced, split_added, with_added
 
-__all__ = [
-    "Met",
-    "NeedsSizes",
-    "SavedFunction",
-    "functions_of",
-    "is_called",
-    "lost_defaults",
-    "plain_signature",
-    "trace_call",
-    "trace_callable",
-    "trace_mask",
-    "trace_rule",
-    "with_traces",
-]
-
 
 class NeedsSizes(SaveError):
     """A function can be traced for the sizes that it was called with, but not for unknown ones."""

@@ -16,8 +16,6 @@ from ...core.errors import BackendUnavailable
 from ...core.extend import Communicator, Engine, describe, registry
 from ..report import PASSED, WRONG, Findings, Report, reason_of
 
-__all__ = ["check_engine"]
-
 Array = NDArray[Any]
 Must = Callable[[object, str], bool]
 Check = Callable[[Communicator, Must], None]

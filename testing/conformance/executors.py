@@ -25,8 +25,6 @@ from ...core.extend import (
 from ...core.extend import executor as selected
 from ..report import PASSED, REFUSED, WRONG, Findings, Report, reason_of
 
-__all__ = ["check_executor"]
-
 Array = NDArray[Any]
 #: How often the calls of a program are repeated: some executors compile what runs often.
 ROUNDS = 4

@@ -19,8 +19,6 @@ import gradtape as gt
 from ...core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
 from ..report import REFUSED, WRONG, Findings, Report, reason_of
 
-__all__ = ["check_format"]
-
 Array = NDArray[Any]
 #: The most bytes that a file of the checks may take in memory.
 _MOST = 2**30

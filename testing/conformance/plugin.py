@@ -22,8 +22,6 @@ from .engines import check_engine
 from .executors import check_executor
 from .formats import check_format
 
-__all__ = ["PluginReport", "check_plugin"]
-
 #: What a check returns: its outcome and the reason.
 Outcome = tuple[str, str]
 UNCHECKED = "unchecked"

@@ -11,8 +11,6 @@ import numpy as np
 
 import gradtape as gt
 
-__all__ = ["PROGRAMS", "Program"]
-
 
 @dataclass
 class Program:

@@ -10,8 +10,6 @@ import numpy as np
 from ...core.extend import Op, Tensor, TensorSpec, constant, function
 from .trial import Trial
 
-__all__ = ["empty", "float16", "float32", "strided"]
-
 # the tolerance of single precision
 SINGLE = 3e-4
 

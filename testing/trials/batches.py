@@ -16,8 +16,6 @@ from ...core.extend import GradientTape, Op, TensorSpec, constant, function, vma
 from .naming import naming
 from .trial import Trial, same_arrays
 
-__all__ = ["batched", "traced_batch", "varied"]
-
 Array = NDArray[Any]
 Axes = tuple[int | None, ...]
 

@@ -12,8 +12,6 @@ from ...core.extend import ForwardAccumulator, GradientTape, constant, describe,
 from ..gradients import check_gradients, check_linear, gradient_of
 from .trial import Trial
 
-__all__ = ["forward", "gradients", "linear", "second_order"]
-
 Array = NDArray[Any]
 
 

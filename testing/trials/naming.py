@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from ...core.extend import is_transformed, registry
 
-__all__ = ["naming"]
-
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:

@@ -12,8 +12,6 @@ from ...core.errors import BackendMismatch, GradientError, PluginError
 from ...core.extend import SCALARS, Op, backend_of, constant
 from .trial import Trial
 
-__all__ = ["backend"]
-
 #: The tolerance of values that another library computes.
 NEAR = 1e-9
 

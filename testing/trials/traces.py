@@ -11,8 +11,6 @@ from ...core.extend import Module, TensorSpec, constant, describe, function
 from ...saving import load, save
 from .trial import Trial
 
-__all__ = ["known_sizes", "saved", "traced", "unknown_rank", "unknown_sizes"]
-
 
 def _trace(trial: Trial, specs: Sequence[Any] | None) -> None:
     """Trace, compare the shape rule with the actual results, then compare the run."""

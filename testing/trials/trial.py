@@ -12,8 +12,6 @@ from ...core.extend import SCALARS, GradientTape, Op, constant, describe
 from ..gradients import alike
 from ..samples import Sample
 
-__all__ = ["SAME", "Trial", "same_arrays"]
-
 Array = NDArray[Any]
 
 # eager and traced runs may differ in the order of a sum

@@ -46,8 +46,11 @@ def search_path(folder: Path) -> str:
         return ""
     links = folder / "site" / "gradtape"
     links.mkdir(parents=True)
-    for path in [*package.iterdir(), *(package / "namespaces").iterdir()]:
-        if path.name not in ("docs", "namespaces", "tests") and not path.name.startswith("."):
+    roots = (package, package / "namespaces", package / "extras")
+    for path in [path for root in roots for path in root.iterdir()]:
+        if path.name not in ("docs", "extras", "namespaces", "tests") and not path.name.startswith(
+            "."
+        ):
             (links / path.name).symlink_to(path)
     return str(links.parent)
 

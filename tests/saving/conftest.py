@@ -15,7 +15,7 @@ def forks() -> Iterator[None]:
 
     For tests that are about files, not about what another process is like.
     """
-    from gradtape.testing.fuzz.files.judging import without_a_new_interpreter
+    from fuzz.files.judging import without_a_new_interpreter
 
     if not hasattr(os, "fork") or "jax" in sys.modules:  # whose threads a fork would leave behind
         yield

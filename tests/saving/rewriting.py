@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fuzz.files.subjects import Parts
+
 from gradtape.saving.container.hdf5.write import write
-from gradtape.testing.fuzz.files.subjects import Parts
 
 
 class Draft(Parts):

@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("malt", reason='AutoGraph needs pip install "gradtape[autograph]"')
 
-from gradtape.testing.fuzz.autograph import BAD, Line, Program, compared, reduced, written
-from gradtape.testing.fuzz.autograph.prelude import PRELUDE
-from gradtape.testing.fuzz.autograph.states import STATES
-from gradtape.testing.fuzz.commands import main
+from fuzz.autograph import BAD, Line, Program, compared, reduced, written
+from fuzz.autograph.prelude import PRELUDE
+from fuzz.autograph.states import STATES
+from fuzz.commands import main
 
 
 def program(*lines: str, told: str = "a") -> Program:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz import drawing, modes, programs
+from fuzz.compositions import memory, pairs, reads
+from fuzz.measuring import Case
+from fuzz.program import Line, Program
 
 import gradtape as gt
-from gradtape.testing.fuzz import drawing, modes, programs
-from gradtape.testing.fuzz.compositions import memory, pairs, reads
-from gradtape.testing.fuzz.measuring import Case
-from gradtape.testing.fuzz.program import Line, Program
 
 X = np.array([0.6, 0.9])
 W = np.array([1.1, -0.4])

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz.commands import Clock, main
+from fuzz.files import command, documents, headers
+from fuzz.files.judging import Limits, judged
+from fuzz.files.subjects import subjects
 
 import gradtape as gt
-from gradtape.testing.fuzz.commands import Clock, main
-from gradtape.testing.fuzz.files import command, documents, headers
-from gradtape.testing.fuzz.files.judging import Limits, judged
-from gradtape.testing.fuzz.files.subjects import subjects
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forks")
 
@@ -87,7 +87,7 @@ def _given_back() -> int:
 def test_a_process_that_fails_is_noticed_and_replaced(
     action: Any, said: str, hang: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gradtape.testing.fuzz.files.workers import Pool
+    from fuzz.files.workers import Pool
 
     monkeypatch.setattr(Limits, "memory", 64 * 2**20)
 
@@ -103,7 +103,7 @@ def test_a_process_that_fails_is_noticed_and_replaced(
 
 
 def test_memory_that_was_had_before_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradtape.testing.fuzz.files.workers import Pool
+    from fuzz.files.workers import Pool
 
     try:
         Path("/proc/self/clear_refs").write_text("5")
@@ -124,7 +124,7 @@ def test_slow_reading_and_foreign_errors_are_noticed(
 ) -> None:
     path = tmp_path / "a.h5"
     path.write_bytes(subjects()[0].data)
-    readers = "gradtape.testing.fuzz.files.judging.READERS"
+    readers = "fuzz.files.judging.READERS"
 
     def slow(path: str) -> None:
         end = time.process_time() + 0.2

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-
-from gradtape.testing.fuzz import nestings
-from gradtape.testing.fuzz.commands import main
-from gradtape.testing.fuzz.nestings import Nest, drawn, wrong
+from fuzz import nestings
+from fuzz.commands import main
+from fuzz.nestings import Nest, drawn, wrong
 
 #: What earlier runs found, reduced.
 FOUND = {

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from gradtape.testing.fuzz.commands import Clock, main
-from gradtape.testing.fuzz.numpy_calls.arguments import Array
-from gradtape.testing.fuzz.numpy_calls.differences import Difference, shown
-from gradtape.testing.fuzz.numpy_calls.kept import DIFFERENCES
-from gradtape.testing.fuzz.numpy_calls.run import fuzz, snippet
-from gradtape.testing.fuzz.numpy_calls.shrink import reduced
-from gradtape.testing.fuzz.numpy_calls.targets import Argument, Call, Target, find_targets
+from fuzz.commands import Clock, main
+from fuzz.numpy_calls.arguments import Array
+from fuzz.numpy_calls.differences import Difference, shown
+from fuzz.numpy_calls.kept import DIFFERENCES
+from fuzz.numpy_calls.run import fuzz, snippet
+from fuzz.numpy_calls.shrink import reduced
+from fuzz.numpy_calls.targets import Argument, Call, Target, find_targets
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "make_numpy_page.py"
 

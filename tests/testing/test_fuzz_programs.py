@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz import drawing, program, programs
+from fuzz.commands import main
+from fuzz.modes import MODES
+from fuzz.open_sizes import misinferred
+from fuzz.shrinking import reduced
+from fuzz.size_templates import SIZES
+from fuzz.templates import TEMPLATES
 
 import gradtape as gt
-from gradtape.testing.fuzz import drawing, program, programs
-from gradtape.testing.fuzz.commands import main
-from gradtape.testing.fuzz.modes import MODES
-from gradtape.testing.fuzz.open_sizes import misinferred
-from gradtape.testing.fuzz.shrinking import reduced
-from gradtape.testing.fuzz.size_templates import SIZES
-from gradtape.testing.fuzz.templates import TEMPLATES
 
 ALL = [programs.DIFFERENCES, *(mode for mode in MODES if mode != "reads")]
 ALL_TEMPLATES = [*(template for template, _ in TEMPLATES), *SIZES]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.commands import main
+from fuzz.training import RELATIONS, Line, Program, held, hold, relation
+from fuzz.training.relations import differs
 
 import gradtape as gt
 from gradtape import layers as L
 from gradtape import training as tr
-from gradtape.testing.fuzz.commands import main
-from gradtape.testing.fuzz.training import RELATIONS, Line, Program, held, hold, relation
-from gradtape.testing.fuzz.training.relations import differs
 
 KINDS = ("batches", "loaded", "wrapped", "resumed", "undisturbed", "seeded", "identity")
 
@@ -150,14 +150,14 @@ def test_a_raw_error_is_a_failure_and_a_clear_one_a_refusal() -> None:
 
 
 def test_a_relation_is_added_by_its_function(monkeypatch) -> None:
-    monkeypatch.setattr("gradtape.testing.fuzz.training.relations.RELATIONS", RELATIONS.copy())
+    monkeypatch.setattr("fuzz.training.relations.RELATIONS", RELATIONS.copy())
 
     @relation("mine", lambda rng: Program({"n": Line(str(rng.randint(2, 2)))}))
     def twice(p):
         """Twice is plus itself."""
         yield "twice", 2 * p.n, p.n + p.n
 
-    from gradtape.testing.fuzz.training import relations
+    from fuzz.training import relations
 
     assert held(relations.RELATIONS["mine.twice"], Program({"n": Line("2")})) == ("held", "")
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fuzz import trap_checks, traps
+from fuzz.commands import main
 
 import gradtape as gt
-from gradtape.testing.fuzz import trap_checks, traps
-from gradtape.testing.fuzz.commands import main
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE: dict[str, Any] = runpy.run_path(str(DOCS / "make_kinks.py"))
@@ -81,6 +81,6 @@ def test_the_page_of_kinks_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("command", ["programs", "traps"])
 def test_a_missing_scipy_is_told_with_the_line_that_installs_it(command, monkeypatch, capsys):
-    monkeypatch.setattr("gradtape.testing.fuzz.commands.find_spec", lambda name: None)
+    monkeypatch.setattr("fuzz.commands.find_spec", lambda name: None)
     assert main([command, "--seconds", "1"]) == 2
     assert 'pip install "gradtape[scipy]"' in capsys.readouterr().err

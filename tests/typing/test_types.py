@@ -35,8 +35,11 @@ def search_path(tmp_path_factory: pytest.TempPathFactory) -> str:
         return ""
     package = tmp_path_factory.mktemp("site") / "gradtape"
     package.mkdir()
-    for path in [*PACKAGE.iterdir(), *(PACKAGE / "namespaces").iterdir()]:
-        if path.name not in ("docs", "namespaces", "tests") and not path.name.startswith("."):
+    roots = (PACKAGE, PACKAGE / "namespaces", PACKAGE / "extras")
+    for path in [path for root in roots for path in root.iterdir()]:
+        if path.name not in ("docs", "extras", "namespaces", "tests") and not path.name.startswith(
+            "."
+        ):
             (package / path.name).symlink_to(path)
     return str(package.parent)
 

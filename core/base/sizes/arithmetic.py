@@ -32,8 +32,6 @@ from .terms import (
 )
 from .values import Condition, Number, Size, alone
 
-__all__ = ["apart", "as_symbol", "exact_quotient", "largest", "same_size", "smallest"]
-
 # A product whose text would be longer is not expanded.
 _LONGEST_PRODUCT = 4000
 

@@ -16,8 +16,6 @@ from .open_values import Open
 from .terms import Compound, Dim, ordered_terms
 from .values import Condition, Number, Size
 
-__all__ = ["KINDS", "Formula", "dims_of", "evaluated", "holds", "lowered", "planned", "replaced"]
-
 # the size limit of a formula's integers: files are untrusted
 _MOST_BITS = 4096
 

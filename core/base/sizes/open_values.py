@@ -8,8 +8,6 @@ from ...errors import TraceError
 from ..context import active_graph
 from ..unknown import is_users_call, user_line
 
-__all__ = ["Open", "OpenSize", "checked", "is_open", "key_of", "known_size"]
-
 # the longest and deepest expressions: beyond these limits, proofs and printing would be slow
 _LONGEST = 30_000
 _DEEPEST = 100

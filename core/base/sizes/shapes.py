@@ -10,19 +10,6 @@ from .arithmetic import same_size
 from .open_values import OpenSize, is_open, known_size
 from .values import Size
 
-__all__ = [
-    "Shape",
-    "agreed",
-    "as_shape",
-    "as_size",
-    "blunt",
-    "broadcast_shapes",
-    "same_shape",
-    "shapes_differ",
-    "sizes_differ",
-    "unsure",
-]
-
 # Each size is an integer, None if it is unknown, or a Size in a trace; None alone is an unknown
 # rank.
 Shape = tuple[Any, ...] | None

@@ -9,21 +9,6 @@ from typing import Any
 
 from .open_values import Open, checked, key_of
 
-__all__ = [
-    "Compound",
-    "Dim",
-    "Terms",
-    "difference",
-    "infix",
-    "nonnegative",
-    "ordered_terms",
-    "shown",
-    "summed",
-    "terms_of",
-    "terms_text",
-    "times",
-]
-
 # The most steps of a proof.
 _STEPS = 64
 # The most bits of a number in a sum: no array is that large.

@@ -14,8 +14,6 @@ from ..table import PACKAGE, ops
 from .open_values import Open, checked, key_of
 from .terms import Compound, Dim, Terms, infix, shown, terms_text
 
-__all__ = ["Condition", "Number", "Size", "alone"]
-
 # NumPy functions that inspect their arguments and do not compute with them
 _ASKING = frozenset({"array_equal", "array_equiv", "ndim", "shape", "size"})
 

@@ -13,8 +13,6 @@ from .promotion import promoting, unboolean
 from .sender import Sender
 from .stopwatch import Stopwatch
 
-__all__ = ["Backend"]
-
 
 class Backend:
     """Base class of backends: subclass it, and return an instance from ``gradtape_backends``.

@@ -16,16 +16,6 @@ from ...errors import BackendMismatch
 from ..dispatch import transforms
 from .backend import Backend
 
-__all__ = [
-    "backend_for_type",
-    "backend_of",
-    "check_same_backend",
-    "scope_of",
-    "settled",
-    "shape_witness",
-    "to_numpy",
-]
-
 _by_type: dict[type, Backend] = {}
 # Owners from before plugins changed. One whose plugin was removed can still read values.
 _before: dict[type, Backend] = {}

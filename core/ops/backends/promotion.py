@@ -15,8 +15,6 @@ import numpy as np
 
 from ...base.dtypes import SCALARS, numpy_dtype
 
-__all__ = ["promoting", "unboolean"]
-
 _BOOL = np.dtype(bool)
 #: NumPy's elementwise functions, and ``matmul``, by name.
 _UFUNCS = {name: x for name, x in vars(np).items() if isinstance(x, np.ufunc)}

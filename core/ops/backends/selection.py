@@ -11,15 +11,6 @@ from ...base.dtypes import as_dtype
 from ...base.table import registry
 from .backend import Backend
 
-__all__ = [
-    "backend",
-    "current_backend",
-    "current_device",
-    "parse_place",
-    "placed",
-    "selects",
-]
-
 # A backend's name and a device; None for the default ones.
 _selected: ContextVar[tuple[str | None, str | None]] = ContextVar(
     "gradtape_backend", default=(None, None)

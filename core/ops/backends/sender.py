@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .backend import Backend
 
-__all__ = ["Sender"]
-
 
 class Sender:
     """Copies arrays to a device; in this base class the copy is done when :meth:`send` returns.

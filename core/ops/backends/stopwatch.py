@@ -5,8 +5,6 @@ from __future__ import annotations
 from time import perf_counter_ns
 from typing import Any
 
-__all__ = ["Stopwatch"]
-
 
 class Stopwatch:
     """Measures steps with the host's clock, which is right if calls return after the computation.

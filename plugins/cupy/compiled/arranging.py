@@ -17,8 +17,6 @@ from .formulas import memory_type
 if TYPE_CHECKING:
     from .lowering import DeviceLowering
 
-__all__ = ["RULES", "joined", "reshaped"]
-
 #: The maximum number of arrays that one kernel joins, as it searches all of them for each element.
 _MOST_JOINED = 128
 

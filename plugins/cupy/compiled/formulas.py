@@ -14,8 +14,6 @@ import numpy as np
 from ....core.extend import SCALARS, Symbol, registry
 from ...planned.steps import Step
 
-__all__ = ["BFLOAT", "HALF", "expression", "held_type", "loaded", "memory_type", "stored"]
-
 #: By a dtype's name, the C type of its numbers in memory.
 _IN_MEMORY = {
     "bool": "bool",

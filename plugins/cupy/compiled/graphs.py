@@ -23,8 +23,6 @@ from ....core.extend import Symbol
 from .plan import Plan
 from .state import State
 
-__all__ = ["Captured", "NotCaptured", "obstacle"]
-
 
 class NotCaptured(Exception):
     """A plan cannot be a graph; the message says why."""

@@ -16,8 +16,6 @@ from ....core.extend import Symbol
 from ...planned.steps import Group, Kind, Shape, Step, shape_of
 from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memory_type, stored
 
-__all__ = ["BLOCK", "OPTIONS", "Launch", "Place", "axes_of", "joining", "launches"]
-
 #: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
 BLOCK, _MOST_BLOCKS = 256, 2**16
 #: Products and sums are rounded separately, as with CuPy's own kernels.

@@ -21,8 +21,6 @@ from .arranging import RULES as ARRANGING
 from .formulas import expression
 from .windows import RULES as WINDOWS
 
-__all__ = ["RULES", "DeviceLowering"]
-
 
 class DeviceLowering(Lowering):
     """A program in steps, for CuPy.

@@ -19,8 +19,6 @@ from .lowering import DeviceLowering
 from .products import Products, products
 from .state import State
 
-__all__ = ["PER_THREAD", "Plan"]
-
 #: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
 #: up to 512 arrays.
 _MOST_STEPS, _MOST_TAILS = 96, 32

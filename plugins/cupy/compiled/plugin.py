@@ -7,8 +7,6 @@ from typing import Any
 
 from ....core.extend import hookimpl, late_entry
 
-__all__ = ["FORMULAS", "RULES", "gradtape_lowerings"]
-
 #: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
 RULES = (
     "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "

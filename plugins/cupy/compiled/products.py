@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Handle", "NoLibrary", "Products", "products"]
-
 #: By dtype: cuBLAS's number of it, cuBLAS's number of the type of sums, and that type.
 _TYPES: dict[str, tuple[int, int, Any]] = {
     "e": (2, 68, ctypes.c_float),

@@ -14,8 +14,6 @@ from .lowering import DeviceLowering
 from .plan import PER_THREAD, Plan
 from .state import State
 
-__all__ = ["Programs", "cuda_graphs"]
-
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: The maximum of shapes that are planned for, and of streams that are captured for.
 _SHAPES, _STREAMS = 16, 4

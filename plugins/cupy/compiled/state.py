@@ -9,8 +9,6 @@ from ....core.extend import Variable
 from ...planned.memory import Packed
 from ...planned.packing import Pack
 
-__all__ = ["State"]
-
 
 class State(Packed):
     """Variables in flat arrays, which each update makes anew."""

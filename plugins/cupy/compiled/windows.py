@@ -22,8 +22,6 @@ from .arranging import joined, reshaped
 if TYPE_CHECKING:
     from .lowering import DeviceLowering
 
-__all__ = ["RULES"]
-
 _Pads = tuple[tuple[int, int], ...]
 
 

@@ -17,8 +17,6 @@ from ..common.sizes import ensured, fixed
 from ..reductions.options import start_of
 from ..shapes.joining import edge_values
 
-__all__ = ["diff", "ediff1d", "gradient", "unwrap"]
-
 LATER, EARLIER = slice(1, None), slice(None, -1)
 
 

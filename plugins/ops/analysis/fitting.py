@@ -23,8 +23,6 @@ from ..linalg.least_squares import lstsq
 from ..shapes.splitting import unstack
 from .polynomials import polymul, vander
 
-__all__ = ["poly", "polyfit", "roots"]
-
 
 def _vector(x: Any, name: str) -> Any:
     x = as_tensor(x)

@@ -16,8 +16,6 @@ from ..common.sizes import empty, ensured_alike
 from ..indexing.sorting import searchsorted
 from .differences import EARLIER, LATER, steps_between
 
-__all__ = ["interp", "trapezoid"]
-
 
 @named
 def interp(

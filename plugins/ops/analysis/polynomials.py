@@ -28,8 +28,6 @@ from ..shapes.padding import pad
 from ..shapes.splitting import unstack
 from .vector_convolution import as_vectors, convolved, vector_size
 
-__all__ = ["polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval", "vander"]
-
 
 @named
 def polyval(p: Any, x: Any) -> Tensor:

@@ -10,8 +10,6 @@ from ..common.tables import table
 from ..elementwise.special import i0
 from ..shapes.creation import number_dtype
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
-
 
 def _made(window: str, M: Any, *shape: Any, dtype: Any) -> Tensor:
     return table(window, as_size(M, window), *shape, dtype=number_dtype(dtype))

@@ -23,8 +23,6 @@ from ..common.op_builders import named, op
 from ..common.ranks import as_vector, known_rank
 from ..common.sizes import empty
 
-__all__ = ["convolve", "correlate"]
-
 MODES = ("full", "same", "valid")
 
 

@@ -26,8 +26,6 @@ from ....core.extend import (
 from ..common.axes import one_axis, reduced_axes
 from ..common.op_builders import named_in, op, same_spec
 
-__all__ = ["all_gather", "all_reduce", "barrier", "broadcast", "reduce_scatter"]
-
 #: The reductions of :func:`all_reduce`. Those after the mean reduce gathered arrays.
 REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 _named = named_in("distributed")

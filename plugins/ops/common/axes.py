@@ -9,19 +9,6 @@ import numpy as np
 
 from ....core.extend import Tensor
 
-__all__ = [
-    "Axis",
-    "as_axis",
-    "axis_number",
-    "axis_of",
-    "axis_over",
-    "one_axis",
-    "optional_axis",
-    "part_of",
-    "reduced_axes",
-    "reduced_shape",
-]
-
 Axis = int | tuple[int, ...] | None
 
 

@@ -15,20 +15,6 @@ from ....core.extend import F, Op, Shared, as_batched, is_open, largest, rank_of
 from .axes import reduced_axes
 from .dtypes import SCALARS
 
-__all__ = [
-    "aligned",
-    "along",
-    "batch_axes",
-    "flattened",
-    "leading",
-    "merged",
-    "refused",
-    "shape_only",
-    "split_first",
-    "together",
-    "with_examples",
-]
-
 Rule = Callable[[Op, list[Any], list[bool], dict[str, Any]], Any]
 
 

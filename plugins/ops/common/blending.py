@@ -6,8 +6,6 @@ from typing import Any
 
 from ....core.extend import ops
 
-__all__ = ["blended"]
-
 
 def blended(start: Any, end: Any, share: Any) -> Any:
     """Return ``start + (end - start) * share``, for tensors of floating or complex numbers.

@@ -8,8 +8,6 @@ import numpy as np
 
 from ....core.extend import as_tensor, ops
 
-__all__ = ["SCALARS", "as_floating", "inexact", "real_of"]
-
 SCALARS = (bool, int, float, complex)
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from ....core.extend import F
 
-__all__ = ["as_like"]
-
 
 def as_like(g: Any, like: Any) -> Any:
     """Return a gradient in the dtype of ``like``; its shape matches already."""

@@ -14,8 +14,6 @@ from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, beside_tensors, b
 from .axes import reduced_axes
 from .dtypes import SCALARS
 
-__all__ = ["OPS", "elementwise", "named", "named_in", "op", "same_shape", "same_spec"]
-
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []
 Function = TypeVar("Function", bound=Callable[..., Any])

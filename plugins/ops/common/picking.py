@@ -9,8 +9,6 @@ import numpy as np
 
 from .kernels import at_hand, kind_of
 
-__all__ = ["along_axis", "index_along_axis", "picked", "writes_by_arrays"]
-
 
 def picked(xp: Any, x: Any, where: tuple[Any, ...]) -> Any:
     """Return ``x[where]`` for an index with arrays, as NumPy defines it.

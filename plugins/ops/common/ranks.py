@@ -9,15 +9,6 @@ from ....core.extend import NONDIFF, F, Op, as_tensor, ops, rank_of
 from .batching import together
 from .op_builders import op
 
-__all__ = [
-    "as_columns",
-    "as_vector",
-    "known_rank",
-    "like_columns",
-    "needs_axes",
-    "with_axes",
-]
-
 Places = tuple[tuple[int, ...], ...]
 
 

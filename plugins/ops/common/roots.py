@@ -6,8 +6,6 @@ import math
 from functools import cache
 from typing import Any, NamedTuple
 
-__all__ = ["Split"]
-
 
 class Split(NamedTuple):
     """A number as the sum of two.

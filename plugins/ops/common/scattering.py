@@ -9,8 +9,6 @@ from typing import Any
 from .kernels import in_float32
 from .picking import picked
 
-__all__ = ["complete", "put", "scatter_add"]
-
 
 def complete(where: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return an index with an entry for every axis, as the array API requires."""

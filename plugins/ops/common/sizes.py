@@ -12,21 +12,6 @@ from ....core.errors import TraceError
 from ....core.extend import as_size, is_open, largest, ops, same_size, sizes_differ, smallest
 from .op_builders import op
 
-__all__ = [
-    "LARGEST",
-    "SMALLEST",
-    "as_sizes",
-    "elements",
-    "empty",
-    "ensured",
-    "ensured_alike",
-    "fixed",
-    "never_empty",
-    "open_among",
-    "place_between",
-    "whole_division",
-]
-
 
 def whole_division(compute: Callable[[Any, Any], Any]) -> Any:
     """Return how a division computes with sizes, of which none may be 0 as a divisor."""

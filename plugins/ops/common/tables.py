@@ -23,8 +23,6 @@ from ....core.extend import (
 )
 from .op_builders import op
 
-__all__ = ["index_of", "table"]
-
 
 def _falling(first: Any, count: Any, factors: int, whole: bool) -> Any:
     """Return products of ``factors`` falling factors, from each of ``first``, ``first - 1``, ..."""

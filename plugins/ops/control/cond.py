@@ -50,8 +50,6 @@ from .subgraphs import (
     specs_of,
 )
 
-__all__ = ["cond"]
-
 
 class _Cond(Program):
     __slots__ = ()

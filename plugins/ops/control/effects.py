@@ -19,8 +19,6 @@ from ....core.extend import (
 )
 from ..common.op_builders import op
 
-__all__ = ["check", "print_values"]
-
 _STREAMS = ("stdout", "stderr")
 _ERRORS: dict[str, type[Exception]] = {
     "AssertionError": AssertionError,

@@ -23,8 +23,6 @@ from ....core.extend import (
 from ..common.batching import refused
 from ..common.op_builders import op
 
-__all__ = ["host_call"]
-
 #: By trace, the variable that counts the calls of its runs: calls that depend on it stay in order.
 _COUNTS: WeakKeyDictionary[Any, Variable] = WeakKeyDictionary()
 

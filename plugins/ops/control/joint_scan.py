@@ -20,8 +20,6 @@ from ....core.extend import (
     unsure,
 )
 
-__all__ = ["joint_scan"]
-
 
 def joint_scan(run: Node, pull: Node) -> list[Node] | None:
     """Return the nodes that replace a scan and its gradient.

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Rows"]
-
 
 class Rows:
     """The results of a loop's steps, to be stacked.

@@ -52,8 +52,6 @@ from .subgraphs import (
     pack_outputs,
 )
 
-__all__ = ["map", "scan"]
-
 
 class _Scan(Program):
     __slots__ = ()

@@ -30,8 +30,6 @@ from ..shapes.joining import concatenate, stack
 from ..shapes.reshaping import expand_dims
 from ..shapes.splitting import split, unstack
 
-__all__ = ["TensorArray"]
-
 
 class Cells:
     """The tensors of an array whose indices are known: they are held one by one."""

@@ -51,8 +51,6 @@ from .subgraphs import (
 )
 from .tensor_array import Cells, with_memory
 
-__all__ = ["while_loop"]
-
 
 def _check_limit(done: int, limit: int | None) -> None:
     if limit is not None and done >= limit:

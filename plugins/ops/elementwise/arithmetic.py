@@ -10,27 +10,6 @@ from ..common.kernels import native
 from ..common.op_builders import elementwise, named
 from ..common.sizes import whole_division
 
-__all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "divide",
-    "divmod",
-    "fabs",
-    "floor_divide",
-    "fmod",
-    "heaviside",
-    "mod",
-    "multiply",
-    "negative",
-    "positive",
-    "reciprocal",
-    "remainder",
-    "sign",
-    "subtract",
-    "true_divide",
-]
-
 
 def nonzero_divisor(x: Any) -> Any:
     """Return ``x`` with ones for zeros: a divisor that gives the subgradient 0 there."""

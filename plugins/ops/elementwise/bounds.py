@@ -12,8 +12,6 @@ from ..common.kernels import native
 from ..common.op_builders import elementwise, named
 from ..common.sizes import LARGEST, SMALLEST
 
-__all__ = ["clip", "fmax", "fmin", "maximum", "minimum"]
-
 
 def _is_nan(x: Any) -> Any:
     return x != x  # of integers and Python numbers, too

@@ -10,8 +10,6 @@ from ....core.extend import NONDIFF, F, Tensor, refuse_bfloat16
 from ..common.kernels import cast_to, reals
 from ..common.op_builders import elementwise, named, op
 
-__all__ = ["cast", "copy", "stop_gradient"]
-
 # public as gradtape.copy, since NumPy's identity is a matrix; files know it by this name
 _copy = elementwise(
     "identity",

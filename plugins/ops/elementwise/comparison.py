@@ -24,28 +24,6 @@ from ..common.dtypes import SCALARS
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
 
-__all__ = [
-    "allclose",
-    "array_equal",
-    "equal",
-    "greater",
-    "greater_equal",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "not_equal",
-    "where",
-]
-
 
 def _test(name: str, doc: str, *inputs: str) -> Op:
     rules: dict[str, Any] = dict.fromkeys(inputs, NONDIFF)

@@ -12,8 +12,6 @@ from ..common.kernels import cast_to, kind_of, standard
 from ..common.op_builders import elementwise, named
 from .arithmetic import nonzero_divisor
 
-__all__ = ["angle", "conj", "conjugate", "imag", "real", "real_if_close"]
-
 
 def _conj_kernel(xp: Any, x: Any) -> Any:
     if kind_of(x.dtype) == "b":

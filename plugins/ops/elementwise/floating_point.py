@@ -11,8 +11,6 @@ from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, numpy_dtype, ops
 from ..common.kernels import cast_to, kind_of, native, reals
 from ..common.op_builders import elementwise, named, op
 
-__all__ = ["copysign", "frexp", "ldexp", "modf", "nan_to_num", "nextafter", "signbit", "spacing"]
-
 
 def _exponent_kernel(xp: Any, x: Any) -> Any:
     if hasattr(xp, "frexp"):

@@ -8,22 +8,6 @@ from ....core.extend import NONDIFF, Op, numpy_dtype
 from ..common.kernels import native, standard
 from ..common.op_builders import elementwise
 
-__all__ = [
-    "bitwise_and",
-    "bitwise_count",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "gcd",
-    "invert",
-    "lcm",
-    "left_shift",
-    "right_shift",
-]
-
 
 def _bits(name: str, older: str, doc: str, *inputs: str) -> Op:
     def kernel(xp: Any, *arrays: Any) -> Any:

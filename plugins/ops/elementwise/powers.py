@@ -14,24 +14,6 @@ from ..common.dtypes import SCALARS
 from ..common.kernels import all_between, native, reals
 from ..common.op_builders import elementwise, named
 
-__all__ = [
-    "cbrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "float_power",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "pow",
-    "power",
-    "sqrt",
-    "square",
-]
-
 LN2 = math.log(2.0)
 LN10 = math.log(10.0)
 

@@ -11,8 +11,6 @@ from ....core.extend import NONDIFF, Tensor, as_tensor, numpy_dtype
 from ..common.kernels import cast_to, complex_of, kind_of
 from ..common.op_builders import elementwise, named, op, result_dtype
 
-__all__ = ["around", "ceil", "fix", "floor", "rint", "round", "trunc"]
-
 floor = elementwise(
     "floor",
     x=NONDIFF,

@@ -14,8 +14,6 @@ from ..common.dtypes import inexact
 from ..common.kernels import at_hand, cast_to, kind_of, reals
 from ..common.op_builders import elementwise, named, op
 
-__all__ = ["digamma", "erf", "erfc", "i0", "lgamma", "polygamma", "sinc"]
-
 
 def _special(xp: Any, name: str, x: Any, *first: Any) -> Any:
     """Apply one of the backend's special functions; keep float dtypes."""

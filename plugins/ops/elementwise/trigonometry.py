@@ -12,34 +12,6 @@ from ..common.kernels import at_hand, kind_of, native, standard
 from ..common.op_builders import elementwise
 from .arithmetic import nonzero_divisor
 
-__all__ = [
-    "acos",
-    "acosh",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "degrees",
-    "hypot",
-    "rad2deg",
-    "radians",
-    "sin",
-    "sinh",
-    "tan",
-    "tanh",
-]
-
 sin = elementwise(
     "sin",
     x=lambda g, x: g * F.cos(x),

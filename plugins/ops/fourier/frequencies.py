@@ -13,8 +13,6 @@ from ..common.tables import table
 from ..shapes.creation import number_dtype
 from .primitives import checked_points
 
-__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
-
 
 def _shift_kernel(xp: Any, x: Any, *, axes: tuple[int, ...] | None, inverse: bool) -> Any:
     over = reduced_axes(axes, x.ndim, "fftshift")

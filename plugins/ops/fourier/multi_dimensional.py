@@ -12,8 +12,6 @@ from ..common.ranks import known_rank
 from .one_dimensional import fft, ifft, irfft, rfft
 from .primitives import checked_norm, checked_points, resized
 
-__all__ = ["fft2", "fftn", "ifft2", "ifftn", "irfft2", "irfftn", "rfft2", "rfftn"]
-
 
 def _grid(x: Any, s: Any, axes: Any, name: str) -> tuple[Any, tuple[int, ...], dict[int, int]]:
     """Return a tensor, the axes to transform, and the requested sizes of some of them."""

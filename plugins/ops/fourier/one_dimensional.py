@@ -9,8 +9,6 @@ from ..common.axes import one_axis
 from ..common.op_builders import named
 from .primitives import ADJOINT_NORMS, checked_norm, checked_points, resized
 
-__all__ = ["fft", "hfft", "ifft", "ihfft", "irfft", "rfft"]
-
 
 def _line(x: Any, n: Any, axis: Any, name: str) -> tuple[Any, int]:
     """Return a tensor of ``n`` points along an axis, and that axis."""

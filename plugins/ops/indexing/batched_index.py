@@ -25,8 +25,6 @@ from ....core.extend import (
 )
 from ..common.batching import aligned
 
-__all__ = ["EVERYTHING", "batched_index", "example_numbers", "picked_from_shared"]
-
 EVERYTHING = ("slice", None, None, None)
 
 

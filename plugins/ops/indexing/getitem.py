@@ -37,8 +37,6 @@ from ..common.sizes import place_between
 from .batched_index import batched_index, picked_from_shared
 from .reads import gradients_together
 
-__all__ = ["index_add_kernel"]
-
 
 def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
     """Return the shape of ``x[index]``, by NumPy's rules, with unknown sizes."""

@@ -13,8 +13,6 @@ from ..shapes.joining import concatenate
 from ..shapes.reshaping import reshape
 from .selection import compress
 
-__all__ = ["dynamic_partition", "dynamic_stitch"]
-
 
 def _below(x: Tensor, index: Tensor, name: str) -> tuple[Any, ...]:
     """Return the shape of the slices of which ``index`` has a number for each."""

@@ -15,8 +15,6 @@ from ..common.op_builders import op
 from ..common.scattering import complete, put, scatter_add
 from .batched_index import batched_index
 
-__all__ = ["gradients_together", "take_kernel"]
-
 Index = tuple[Any, ...]
 
 

@@ -25,8 +25,6 @@ from ..common.op_builders import named, op
 from ..shapes.broadcasting import broadcast_arrays
 from .take import take_along_axis
 
-__all__ = ["argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "select"]
-
 
 @named
 def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:

@@ -13,19 +13,6 @@ from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .selection import INDEX, SIZES_DIFFER
 
-__all__ = [
-    "intersect1d",
-    "isin",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unique",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-]
-
 
 def _unique_kernel(
     xp: Any, x: Any, *, axis: int | None = None, equal_nan: bool = True

@@ -35,16 +35,6 @@ from ..common.sizes import fixed
 from .selection import INDEX
 from .take import take_along_axis
 
-__all__ = [
-    "argpartition",
-    "argsort",
-    "digitize",
-    "lexsort",
-    "partition",
-    "searchsorted",
-    "sort",
-]
-
 _KINDS = ("quicksort", "mergesort", "heapsort", "stable")
 
 

@@ -32,8 +32,6 @@ from ..common.sizes import empty
 from .batched_index import EVERYTHING, batched_index
 from .reads import gradients_together, take_kernel
 
-__all__ = ["gather", "put_along_axis", "take", "take_along_axis"]
-
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:
     if axis is None:

@@ -34,9 +34,6 @@ from .matrices import (
 )
 from .ties import apart, of_values, takes_none
 
-__all__ = ["cholesky", "qr", "svd", "svdvals"]
-
-
 # -- Cholesky --------------------------------------------------------------------------------------
 
 

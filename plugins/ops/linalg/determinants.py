@@ -15,8 +15,6 @@ from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
 from .matrices import adjoint, inexact, over_matrix, real_of, square_shape, transposed
 
-__all__ = ["det", "slogdet", "trace"]
-
 
 @named
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:

@@ -30,8 +30,6 @@ from .matrices import (
 )
 from .ties import apart, of_values, takes_none
 
-__all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
-
 
 class EigResult(NamedTuple):
     """The result of :func:`eig` and :func:`eigh`."""

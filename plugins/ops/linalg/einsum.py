@@ -28,8 +28,6 @@ from ..common.gradients import as_like
 from ..common.kernels import in_float32
 from ..common.op_builders import named, op
 
-__all__ = ["einsum"]
-
 
 @lru_cache(maxsize=1024)
 def explicit(subscripts: str, count: int) -> str:

@@ -35,8 +35,6 @@ from .matrices import (
     with_sizes,
 )
 
-__all__ = ["lstsq", "matrix_rank", "pinv"]
-
 
 def _pinv_kernel(xp: Any, x: Any, *, rcond: float) -> Any:
     if 0 in x.shape[-2:]:

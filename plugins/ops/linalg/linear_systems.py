@@ -31,8 +31,6 @@ from ..common.op_builders import named, op
 from ..common.ranks import as_columns, known_rank, like_columns
 from .matrices import adjoint, inexact, sizes_of_matrices, square_shape, transposed
 
-__all__ = ["inv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
-
 
 def _solve_vjp(gs: Any, inputs: Any, outputs: Any, needed: Any) -> list[Any]:
     a, b = inputs

@@ -28,8 +28,6 @@ from ..common.kernels import standard, summed
 from ..common.op_builders import op
 from ..shapes.joining import common_dtype
 
-__all__ = ["matmul"]
-
 
 def _sum_to(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
     """Sum ``x`` over the axes along which an operand of ``shape`` was broadcast."""

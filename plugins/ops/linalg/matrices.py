@@ -8,26 +8,6 @@ import numpy as np
 
 from ....core.extend import F, TensorSpec, as_tensor, known_size, ops, sizes_differ, smallest
 
-__all__ = [
-    "adjoint",
-    "as_inexact",
-    "conjugate_transpose",
-    "diagonals",
-    "hermitian_from_lower",
-    "hermitian_part",
-    "inexact",
-    "on_diagonal",
-    "over_columns",
-    "over_matrix",
-    "over_rows",
-    "real_of",
-    "sizes_of_matrices",
-    "smaller_size",
-    "square_shape",
-    "transposed",
-    "with_sizes",
-]
-
 
 def transposed(x: Any) -> Any:
     """Return the transpose of matrices."""

@@ -12,8 +12,6 @@ from ..common.op_builders import named
 from ..shapes.diagonals import diagonal as diagonal_of_axes
 from .determinants import trace as trace_of_axes
 
-__all__ = ["diagonal", "trace"]
-
 
 @named
 def diagonal(x: Any, offset: int = 0) -> Tensor:

@@ -14,9 +14,6 @@ from .linear_systems import inv
 from .matmul import matmul
 from .matrices import adjoint, as_inexact, inexact, square_shape
 
-__all__ = ["expm", "matrix_power"]
-
-
 # The coefficients of the Pade approximant of degree 13, and the norm up to which it is exact to
 # double precision: Higham, "The scaling and squaring method for the matrix exponential revisited"
 # (2005), table 2.3 and equation 2.3

@@ -17,8 +17,6 @@ from ..common.ranks import known_rank
 from ..common.sizes import empty, never_empty
 from .matrices import as_inexact, real_of
 
-__all__ = ["clip_by_norm", "cond", "matrix_norm", "norm", "vector_norm"]
-
 
 @in_float32
 def norm_kernel(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:

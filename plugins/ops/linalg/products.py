@@ -25,19 +25,6 @@ from ..common.sizes import ensured
 from .matmul import matmul
 from .tensordot import tensordot
 
-__all__ = [
-    "cross",
-    "dot",
-    "inner",
-    "kron",
-    "matvec",
-    "multi_dot",
-    "outer",
-    "vdot",
-    "vecdot",
-    "vecmat",
-]
-
 
 @named
 def dot(x: Any, y: Any) -> Tensor:

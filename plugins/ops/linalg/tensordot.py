@@ -20,8 +20,6 @@ from ..shapes.joining import common_dtype
 from .einsum import unused_label
 from .matmul import adjoint_spec
 
-__all__ = ["tensordot"]
-
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 
 

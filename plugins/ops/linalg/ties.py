@@ -23,8 +23,6 @@ from ..common.gradients import as_like
 from ..common.kernels import at_hand, cast_to
 from ..common.op_builders import op
 
-__all__ = ["apart", "of_values", "takes_none"]
-
 _MET = "values are equal or nearly so"
 _LACKING = (
     "eigenvalues or singular values are equal or nearly so: the gradient of a function of both "

@@ -33,8 +33,6 @@ from ..shapes.joining import common_dtype
 from .channels import apart, as_channels, as_examples, side_by_side
 from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
 
-__all__ = ["conv", "conv1d", "conv2d", "depthwise_conv"]
-
 
 def conv_windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:
     """Return the windows of filters ``w`` on images of the shape of ``x``."""

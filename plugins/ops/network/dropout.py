@@ -8,8 +8,6 @@ from ....core.extend import Tensor, as_tensor, ops
 from ..common.op_builders import named
 from ..random.functions import shared
 
-__all__ = ["dropout"]
-
 
 @named
 def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Tensor:

@@ -27,8 +27,6 @@ from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
 from ..reductions.extrema import max
 
-__all__ = ["embedding_lookup", "one_hot", "segment_sum"]
-
 
 def hits(xp: Any, indices: Any, depth: int) -> Any:
     """Return whether each of ``depth`` numbers equals the index."""

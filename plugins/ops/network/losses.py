@@ -16,16 +16,6 @@ from ..common.kernels import at_hand, reals
 from ..common.op_builders import elementwise, named
 from ..common.sizes import ensured_alike
 
-__all__ = [
-    "binary_cross_entropy",
-    "categorical_cross_entropy",
-    "cosine_similarity",
-    "hinge",
-    "huber",
-    "kl_divergence",
-    "sigmoid_cross_entropy_with_logits",
-]
-
 
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:
     """Return two floating tensors of one shape; if a trace does not know it, each run checks."""

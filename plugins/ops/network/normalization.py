@@ -33,8 +33,6 @@ from ..common.gradients import as_like
 from ..common.kernels import in_float32, reals
 from ..common.op_builders import named, op
 
-__all__ = ["batch_normalization", "group_normalization", "layer_normalization"]
-
 
 def by_tape(formula: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
     """Return the gradient rule of an op that computes ``formula``, a function written in ops."""

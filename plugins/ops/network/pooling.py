@@ -20,8 +20,6 @@ from ..common.scattering import put
 from ..common.sizes import empty
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
-__all__ = ["avg_pool", "avg_pool1d", "avg_pool2d", "max_pool", "max_pool1d", "max_pool2d"]
-
 
 def _pool(x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
     return Windows(x.shape[1:-1], window, strides, padding, (1,) * len(window))

@@ -23,9 +23,6 @@ from .activations.softmax import (
 )
 from .embeddings import hits
 
-__all__ = ["softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits"]
-
-
 #: Class labels do not affect the dtype.
 _of_logits = functools.partial(in_float32, aside=("labels",))
 

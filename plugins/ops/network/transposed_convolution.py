@@ -15,8 +15,6 @@ from .channels import apart, side_by_side
 from .convolution import conv_settings, filters_gradient, images_of, prepared
 from .windows import Padding, Sizes, of_rank
 
-__all__ = ["conv1d_transpose", "conv2d_transpose", "conv_transpose"]
-
 
 def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
     """Return the spatial sizes of images whose convolution has the given sizes."""

@@ -11,8 +11,6 @@ import numpy as np
 from ....core.extend import as_size, as_tensor, exact_quotient, is_open, largest
 from ..common.scattering import put
 
-__all__ = ["Padding", "Sizes", "Windows", "as_padding", "per_axis", "window_counts"]
-
 Sizes = tuple[int, ...]
 Padding = str | tuple[tuple[int, int], ...]
 

@@ -17,8 +17,6 @@ from .parameters import (
     sizes_of,
 )
 
-__all__ = ["Continuous"]
-
 
 class Continuous(Module):
     """Draws from continuous distributions, with keys that a subclass provides."""

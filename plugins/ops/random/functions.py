@@ -9,21 +9,6 @@ from typing import Any
 from ....core.extend import Stream, Tensor, current_backend, current_device, is_transformed
 from .generator import Generator
 
-__all__ = [
-    "bernoulli",
-    "categorical",
-    "choice",
-    "exponential",
-    "gamma",
-    "normal",
-    "permutation",
-    "randint",
-    "set_seed",
-    "shuffle",
-    "truncated_normal",
-    "uniform",
-]
-
 
 class SharedGenerator(Generator):
     """A generator whose numbers are made on the current backend, wherever its state is."""

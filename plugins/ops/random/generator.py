@@ -45,8 +45,6 @@ from .parameters import (
     with_rows,
 )
 
-__all__ = ["Generator"]
-
 
 class Generator(Continuous):
     """A source of random numbers: a seed, and a count of the draws so far.

@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MOST_INTEGERS", "integers", "split", "uniform"]
-
 _FACTORS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
 #: The largest ``high - low`` that :func:`integers` takes.

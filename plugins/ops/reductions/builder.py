@@ -16,8 +16,6 @@ from ..common.batching import along
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import op
 
-__all__ = ["reduction", "same_dtype", "summed_dtype", "widened"]
-
 
 def reduction(
     name: str,

@@ -28,15 +28,6 @@ from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
 from .builder import summed_dtype, widened
 
-__all__ = [
-    "cumprod",
-    "cumsum",
-    "cumulative_max",
-    "cumulative_min",
-    "cumulative_prod",
-    "cumulative_sum",
-]
-
 
 def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
     """Return ``x`` with the axes of a scan as its last one, and a function that moves them back."""

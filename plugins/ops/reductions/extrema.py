@@ -14,8 +14,6 @@ from ..common.sizes import LARGEST, SMALLEST, empty, never_empty
 from .builder import reduction, same_dtype
 from .options import chosen, kept_by, start_of
 
-__all__ = ["amax", "amin", "argmax", "argmin", "max", "min", "ptp"]
-
 
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
     out = F.unreduce_like(out, x, axis=axis, keepdims=keepdims)

@@ -16,8 +16,6 @@ from .extrema import max as largest
 from .extrema import min as least
 from .nan_sums import skipping_nan
 
-__all__ = ["nanargmax", "nanargmin", "nanmax", "nanmin"]
-
 
 def _extreme_like(x: Any, fill: float) -> float | complex:
     """Return an infinity that comes before, or after, all numbers of the dtype of ``x``."""

@@ -13,8 +13,6 @@ from .sums import mean, prod
 from .sums import sum as total
 from .variance import root_of_variance, var
 
-__all__ = ["nancumprod", "nancumsum", "nanmean", "nanprod", "nanstd", "nansum", "nanvar"]
-
 
 def skipping_nan(x: Any, fill: complex) -> tuple[Any, Any]:
     """Return where ``x`` is nan (None if it cannot be), and ``x`` with ``fill`` there."""

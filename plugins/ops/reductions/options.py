@@ -10,18 +10,6 @@ from ....core.extend import as_dtype, as_tensor, beside, broadcast_shapes, ops, 
 from ..common.axes import Axis
 from ..common.dtypes import inexact, real_of
 
-__all__ = [
-    "averaged",
-    "chosen",
-    "count_of",
-    "counted",
-    "degrees",
-    "in_dtype",
-    "kept_by",
-    "start_of",
-    "started_from",
-]
-
 
 def degrees(name: str, ddof: float, correction: float | None) -> float:
     """Return the number to subtract from the count: ``ddof`` or ``correction``."""

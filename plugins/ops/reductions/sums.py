@@ -14,8 +14,6 @@ from ..common.kernels import cast_to, in_float32, kind_of, reals
 from .builder import reduction, summed_dtype, widened
 from .options import averaged, chosen, count_of, counted, in_dtype, started_from
 
-__all__ = ["logsumexp", "mean", "prod", "sum"]
-
 
 def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
     share = g / F.size_over(x_like, axis=axis)

@@ -11,8 +11,6 @@ from ..common.axes import Axis, axis_over
 from .builder import reduction
 from .options import counted
 
-__all__ = ["all", "any", "count_nonzero"]
-
 
 def _truth_op(name: str) -> Op:
     def kernel(xp: Any, x: Any, *, axis: Axis = None, keepdims: bool = False) -> Any:

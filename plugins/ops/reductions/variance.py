@@ -15,8 +15,6 @@ from ..shapes.adjoints import size_over
 from .builder import reduction
 from .options import chosen, count_of, degrees, in_dtype, kept_by
 
-__all__ = ["std", "var"]
-
 
 def _var_kernel(
     xp: Any, x: Any, *, axis: Axis = None, ddof: float = 0, keepdims: bool = False

@@ -29,8 +29,6 @@ from .joining import stack
 from .splitting import unstack
 from .transposition import moveaxis
 
-__all__ = ["apply_along_axis", "piecewise"]
-
 
 @named
 def apply_along_axis(

@@ -27,8 +27,6 @@ from ..common.batching import aligned
 from ..common.op_builders import named, op
 from ..common.ranks import with_axes
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_to"]
-
 
 def _broadcast_spec(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
     if x.shape is not None:

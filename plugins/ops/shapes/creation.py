@@ -26,8 +26,6 @@ from ..common.op_builders import named, op, same_spec
 from ..common.sizes import open_among
 from ..common.tables import table
 
-__all__ = ["eye", "full", "full_like", "identity", "ones", "ones_like", "zeros", "zeros_like"]
-
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:
     return default_dtype() if dtype is None else as_dtype(dtype)

@@ -33,8 +33,6 @@ from ..common.tables import table
 from .creation import matrix_of, number_dtype
 from .ranges import arange
 
-__all__ = ["diag", "diagflat", "diagonal", "fill_diagonal", "tri", "tril", "triu"]
-
 
 def _on_diagonal(xp: Any, g: Any, rows: int, columns: int, offset: int) -> Any:
     """Return matrices of zeros with ``g`` on a diagonal."""

@@ -22,8 +22,6 @@ from .joining import concatenate
 from .ranges import arange
 from .transposition import moveaxis
 
-__all__ = ["append", "delete", "insert", "resize", "trim_zeros"]
-
 
 def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, Any]:
     """Return ``x`` (flattened without an axis), the axis from 0, and its size."""

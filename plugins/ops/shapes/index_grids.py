@@ -24,17 +24,6 @@ from ..common.sizes import fixed, open_among
 from ..common.tables import table
 from .ranges import arange
 
-__all__ = [
-    "diag_indices",
-    "diag_indices_from",
-    "indices",
-    "ix_",
-    "tril_indices",
-    "tril_indices_from",
-    "triu_indices",
-    "triu_indices_from",
-]
-
 
 def _tensors(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(as_tensor(x) for x in arrays)

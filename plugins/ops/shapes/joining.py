@@ -29,8 +29,6 @@ from ..common.op_builders import named, op
 from ..common.ranks import known_rank, with_axes
 from .broadcasting import atleast_1d, atleast_2d, atleast_3d
 
-__all__ = ["block", "column_stack", "concat", "concatenate", "dstack", "hstack", "stack", "vstack"]
-
 
 def common_dtype(specs: Sequence[Any]) -> Any:
     """Return the dtype that arrays of these specs promote to."""

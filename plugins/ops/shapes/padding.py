@@ -35,8 +35,6 @@ from ..common.scattering import put, scatter_add
 from ..common.sizes import as_sizes, ensured, open_among
 from .ranges import even_steps
 
-__all__ = ["pad"]
-
 Widths = tuple[tuple[int, int], ...]
 PICKING = ("edge", "reflect", "symmetric", "wrap")
 STATISTICS = ("maximum", "mean", "median", "minimum")

@@ -32,8 +32,6 @@ from .broadcasting import broadcast_arrays
 from .creation import number_dtype
 from .transposition import moveaxis
 
-__all__ = ["arange", "geomspace", "linspace", "logspace", "meshgrid"]
-
 
 @named
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:

@@ -13,9 +13,6 @@ from ..common.ranks import needs_axes
 from ..common.sizes import as_sizes, fixed, open_among
 from .transposition import swapaxes
 
-__all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
-
-
 _flip = op(
     "flip",
     lambda xp, x, *, axis=None: xp.flip(x, axis=axis),

@@ -24,8 +24,6 @@ from ..common.batching import batch_axes, leading
 from ..common.op_builders import named, op
 from ..common.sizes import elements
 
-__all__ = ["expand_dims", "ravel", "reshape", "squeeze"]
-
 Shape = tuple[int | None, ...] | None
 
 

@@ -23,8 +23,6 @@ from ..common.op_builders import named, op
 from ..common.ranks import known_rank, needs_axes
 from ..common.sizes import fixed, place_between
 
-__all__ = ["array_split", "dsplit", "hsplit", "split", "unstack", "vsplit"]
-
 _MOST_OUTPUTS = 2**16
 
 

@@ -27,8 +27,6 @@ from ..common.ranks import as_vector
 from ..common.sizes import as_sizes, elements, ensured, open_among
 from ..common.tables import table
 
-__all__ = ["repeat", "tile"]
-
 
 def _tiling(shape: Any, reps: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Return ``reps`` and ``shape`` at the same length."""

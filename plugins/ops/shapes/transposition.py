@@ -13,8 +13,6 @@ from ..common.batching import along, batch_axes
 from ..common.op_builders import named, op
 from ..common.ranks import known_rank
 
-__all__ = ["matrix_transpose", "moveaxis", "permute_dims", "rollaxis", "swapaxes", "transpose"]
-
 
 def _order(axes: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     if axes is None:

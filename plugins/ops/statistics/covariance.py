@@ -25,8 +25,6 @@ from ..common.ranks import known_rank, with_axes
 from ..common.sizes import ensured_alike
 from ..linalg.matmul import matmul
 
-__all__ = ["average", "corrcoef", "cov"]
-
 
 @named
 def average(

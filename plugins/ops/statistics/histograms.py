@@ -29,8 +29,6 @@ from ..common.sizes import empty
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps
 
-__all__ = ["bincount", "histogram", "histogram_bin_edges"]
-
 
 def _bin_count(xp: Any, x: Any, minlength: int) -> int:
     """Return the number of bins, after a check of the numbers to count."""

@@ -29,8 +29,6 @@ from .quantiles import (
     with_nan_for_nothing,
 )
 
-__all__ = ["nanmedian", "nanpercentile", "nanquantile"]
-
 
 def _count(missing: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
     """Return how many elements are not missing, in the real dtype of ``like``."""

@@ -30,8 +30,6 @@ from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
 
-__all__ = ["median", "percentile", "quantile"]
-
 
 @lru_cache(maxsize=1024)
 def places_among(size: int, q: Any, method: str, precision: str = "float64") -> Any:

@@ -13,8 +13,6 @@ from ..child import fail, limit_self, unlimited_time
 from .library import Hdf5File
 from .write import to_bytes
 
-__all__ = ["convert", "within_limits"]
-
 
 def convert(original: str, target: str, *limits: str) -> None:
     """Write the datasets of a file of format 1 to a file of format 2.

@@ -20,8 +20,6 @@ from .layout import Item
 from .legacy import converted
 from .walk import Walk
 
-__all__ = ["SafeFile", "is_old"]
-
 Array = np.ndarray[Any, Any]
 # Arrays up to this size share memory: as long as one of them is used, the others stay too.
 _MOST_SHARED = 2**19

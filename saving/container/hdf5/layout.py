@@ -15,8 +15,6 @@ from ..digests import PIECE, pieces
 from . import profile as p
 from .lookup3 import checksum, checksums
 
-__all__ = ["Batch", "Item", "Layout", "batches", "side_by_side"]
-
 # Per system call, which takes at most 1,024.
 _MOST_BUFFERS = 500
 

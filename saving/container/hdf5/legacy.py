@@ -17,8 +17,6 @@ from .. import limits
 from ..child import ChildEnded, run_child
 from ..source import Source
 
-__all__ = ["converted"]
-
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
 # Of computing, then; a file of kilobytes takes a thirtieth of it.

@@ -27,8 +27,6 @@ from ..limits import (
     most_claimed,
 )
 
-__all__ = ["Hdf5File"]
-
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 _LAYOUTS = (h5d.CONTIGUOUS, h5d.CHUNKED, h5d.COMPACT)
 _CLASSES = {

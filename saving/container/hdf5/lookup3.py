@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["checksum", "checksums"]
-
 _MASK = 0xFFFFFFFF
 _TWICE = 0x100000001
 # How far words are rotated in a round, and in the last one; see the original, lookup3.c.

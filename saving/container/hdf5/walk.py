@@ -18,8 +18,6 @@ from . import profile as p
 from .layout import Item
 from .lookup3 import checksum, checksums
 
-__all__ = ["Walk"]
-
 _FIRST_READ = 2**18
 _LINK = struct.Struct("<BBB")
 _ATTRIBUTE = struct.Struct("<BBHHHB")

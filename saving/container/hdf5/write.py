@@ -17,8 +17,6 @@ from ..workers import each
 from . import profile as p
 from .layout import Batch, Item, Layout, batches, side_by_side
 
-__all__ = ["COMPRESSIONS", "check", "to_bytes", "write"]
-
 #: How arrays may be compressed: by name, the level of deflate.
 COMPRESSIONS = {"gzip": 4}
 # Smaller arrays gain nothing, since a chunk has an index.

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-__all__ = ["Box", "Placed", "place"]
-
 _SWEEPS = 8
 _GAP, _DOWN = 18.0, 30.0
 # Beyond so many points, edges run straight from box to box.

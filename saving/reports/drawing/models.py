@@ -13,8 +13,6 @@ from ....core.extend import Module, flatten, parameters
 from ..words import counted
 from .svg import LIGHT, LINE, MARGIN, PADDING, STYLE, Drawing, Item, Part, arranged, document, short
 
-__all__ = ["Picture", "model"]
-
 #: Units of the picture in an inch.
 _INCH = 96.0
 _MOST = 60

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from ..statistics import Spread
 from ..words import markup, number_text
 
-__all__ = ["curves", "histogram", "parts_bar"]
-
 _MOST_POINTS = 400
 
 

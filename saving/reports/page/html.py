@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ..inspection import Inspection
     from ..results import Report
 
-__all__ = ["page"]
-
 # The limits of a page; it says how many more there are.
 _ROWS, _HISTOGRAMS, _FUNCTIONS, _TRACES, _GRAPHS, _LINES = 1_500, 180, 200, 8, 60, 400
 

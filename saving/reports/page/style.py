@@ -7,8 +7,6 @@ import hashlib
 
 from ..drawing.svg import STYLE as GRAPHS
 
-__all__ = ["DEPTHS", "POLICY", "STYLE"]
-
 #: How many depths of the tree are indented.
 DEPTHS = 12
 

@@ -99,7 +99,7 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
 @pytest.fixture
 def repeated(monkeypatch) -> list[str]:
     """What NumPy does in the place of loops."""
-    from gradtape.plugins.planned.compiled import loops
+    from gradtape.plugins.fused import loops
 
     groups, by_numpy = [], loops._by_numpy
 
@@ -225,7 +225,7 @@ def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) 
 
 
 def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
-    from gradtape.plugins.planned.compiled import executor
+    from gradtape.plugins.fused import executor
 
     monkeypatch.setattr(
         executor, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
@@ -237,7 +237,7 @@ def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None
 
 @pytest.mark.parametrize("place", ["DATA", "DTYPE", "HEADER", "RANK", "SHAPE", "STATE"])
 def test_where_arrays_are_laid_out_otherwise_nothing_is_compiled(place: str, monkeypatch) -> None:
-    from gradtape.plugins.planned.compiled import compiler
+    from gradtape.plugins.fused import compiler
 
     assert compiler.unavailable() is None
     monkeypatch.setattr(compiler, place, getattr(compiler, place) + 8)
@@ -246,7 +246,7 @@ def test_where_arrays_are_laid_out_otherwise_nothing_is_compiled(place: str, mon
 
 def test_a_broken_llvmlite_is_told_from_a_missing_one(monkeypatch) -> None:
     from gradtape.cli.doctor import diagnosis
-    from gradtape.plugins.planned.compiled import compiler
+    from gradtape.plugins.fused import compiler
 
     monkeypatch.setitem(sys.modules, "llvmlite.binding", None)  # importing it fails
     with pytest.raises(gt.errors.BackendUnavailable, match="llvmlite cannot be imported"):

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from fuzz.files.headers import Headers, Message
 from rewriting import Draft
 
 from gradtape.saving.container.hdf5 import profile as p
 from gradtape.saving.container.hdf5.lookup3 import checksum
 from gradtape.saving.container.hdf5.write import to_bytes
-from gradtape.testing.fuzz.files.headers import Headers, Message
 
 Attack = Callable[[bytes], bytes]
 

@@ -11,11 +11,11 @@ import attacks
 import pytest
 from attacks import Attack
 from forge import behaviour
+from fuzz.commands import Clock
+from fuzz.files.judging import judged, without_a_new_interpreter
 from rewriting import Draft
 
 import gradtape as gt
-from gradtape.testing.fuzz.commands import Clock
-from gradtape.testing.fuzz.files.judging import judged, without_a_new_interpreter
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forks")
 
@@ -40,7 +40,7 @@ def withstood(
     suite: list[tuple[str, Attack]], sound: Path, folder: Path, same: Callable[[Path], Any] | None
 ) -> int:
     """Read what each attack makes in forks, and return how many were accepted."""
-    from gradtape.testing.fuzz.files.workers import Pool
+    from fuzz.files.workers import Pool
 
     data = sound.read_bytes()
     expected = None if same is None else same(sound)

@@ -11,16 +11,16 @@ import h5py
 import numpy as np
 import pytest
 from forge import behaviour
+from fuzz.commands import main
+from fuzz.files.judging import Forked
+from fuzz.files.old import old_file
+from fuzz.files.subjects import Parts
 from h5py import h5d, h5p, h5s, h5t
 from old_forge import array_digest, edited, put_text, seal
 
 import gradtape as gt
 from gradtape.saving import DamagedFile, LoadError, UnsafeFile
 from gradtape.saving.container import child
-from gradtape.testing.fuzz.commands import main
-from gradtape.testing.fuzz.files.judging import Forked
-from gradtape.testing.fuzz.files.old import old_file
-from gradtape.testing.fuzz.files.subjects import Parts
 
 W = "/variables/w"
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forks")

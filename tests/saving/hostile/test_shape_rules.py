@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz.commands import Clock
 
 import gradtape as gt
 from gradtape.saving import LoadError
 from gradtape.saving.reading.graphs import GraphReader
 from gradtape.saving.reading.modules import restore_config
 from gradtape.saving.records.schema import encode
-from gradtape.testing.fuzz.commands import Clock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="graphs are read in forks")
 
@@ -117,7 +117,7 @@ def refused(read: Any, *arguments: Any) -> str | None:
 
 def wrong(names: list[str], cases: Any) -> list[Any]:
     """Return what is wrong with cases by name; each name's cases are read in one fork."""
-    from gradtape.testing.fuzz.files.workers import Pool
+    from fuzz.files.workers import Pool
 
     def read(number: int) -> tuple[str, str | None]:
         for label, arguments in cases(names[number]):

@@ -1,1 +1,0 @@
-"""Models as scikit-learn estimators; users import ``gradtape.sklearn``."""

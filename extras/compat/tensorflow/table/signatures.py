@@ -1,0 +1,365 @@
+"""Functions with TensorFlow's arguments, written as expressions in gradtape's functions.
+
+The left side of a line is TensorFlow's call, the right side what it returns. It uses gradtape's
+names, a few helpers (``convert``, ``cast``, ``plain``: see ``making.py``), names of this package
+after ``tf.``, and ops after ``op.``. The name of an argument, or the word after its ``:``, selects
+its conversion to what gradtape takes; ``raw`` arguments stay as they are. Arguments missing on the
+right are ignored, and so is ``name``, which every function takes last.
+"""
+
+from __future__ import annotations
+
+SIGNATURES: dict[str, str] = {
+    "tf": """
+boolean_mask(tensor, mask, axis: raw=None) =
+    tensor[(slice(None),) * (axis and plain(axis) or 0) + (cast(mask, 'bool'),)]
+broadcast_static_shape(shape_x, shape_y) =
+    tf.TensorShape(broadcast_shapes(tuple(shape_x), tuple(shape_y)))
+broadcast_to(input, shape) = broadcast_to(input, shape)
+clip_by_global_norm(t_list, clip_norm, use_norm=None) =
+    training.clip_by_global_norm(t_list, clip_norm, use_norm)
+clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
+clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
+concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
+    if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
+    else concatenate(tf.toplevel.arrays.tensors_of(
+    values if isinstance(values, (list, tuple)) else [values]), axis)
+dynamic_partition(data, partitions, num_partitions) =
+    dynamic_partition(data, partitions, plain(num_partitions))
+dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, [convert(x) for x in data])
+einsum(equation, *inputs, optimize=None) = einsum(equation, *inputs)
+    if all_tensors(mapped(type, inputs)) else einsum(equation, *[convert(x) for x in inputs])
+ensure_shape(x, shape: raw) =
+    copy(x if shape is None else held_to(x, shape, 'ensure_shape'))
+expand_dims(input, axis) = expand_dims(input, axis)
+fill(dims, value: raw, layout=None) =
+    broadcast_to(value if type(value) is float else convert(value), dims)
+gather(params, indices: tensor, validate_indices=None, axis=None, batch_dims=0) =
+    tf.toplevel.indexing.gathered(params, indices, axis, batch_dims) if batch_dims
+    else take(params, indices, 0 if axis is None else axis)
+gather_nd(params, indices, batch_dims=0) =
+    tf.toplevel.indexing.over_batch(lambda p, i: p[tf.toplevel.indexing.index_of(i)], batch_dims)
+    (params, convert(indices))
+identity(input) = copy(input)
+identity_n(input: raw) = [copy(x) for x in input]
+linspace(start: bound, stop: bound, num: sized, name=None, axis: raw=0) =
+    linspace(start, stop, num, axis=axis)
+meshgrid(*args, indexing='xy') = list(meshgrid(*[convert(x) for x in args], indexing=indexing))
+ones(shape, dtype=tf.float32, layout=None) = ones(shape, dtype)
+ones_like(input, dtype=None, layout=None) = ones_like(input, dtype)
+pow(x: raw, y: raw) = power(x, y) if type(x) is Tensor or type(y) is Tensor
+    else power(*together(x, y))
+rank(input) = constant(np.int32(input.ndim))
+repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
+reshape(tensor, shape) = reshape(tensor, shape)
+reverse(tensor, axis) = flip(tensor, axis)
+roll(input, shift, axis) = roll(input, tf.toplevel.indexing.shifts(axes_of(shift), axis), axis)
+round(x) = round(x)
+scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updates)
+    .at[tf.toplevel.indexing.index_of(indices)].add(
+    convert(tf.toplevel.indexing.fitting(updates, indices, sizes(shape, called), called)))
+shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
+squeeze(input, axis=None) = squeeze(input, axis)
+stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
+    if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
+    else stack(tf.toplevel.arrays.tensors_of(values), axis)
+stop_gradient(input) = stop_gradient(input)
+tensor_scatter_nd_add(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].add(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_add'))
+tensor_scatter_nd_max(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].max(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_max'))
+tensor_scatter_nd_min(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].min(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_min'))
+tensor_scatter_nd_sub(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].subtract(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_sub'))
+tensor_scatter_nd_update(tensor, indices, updates) =
+    tensor.at[tf.toplevel.indexing.index_of(indices)].set(
+    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_update'))
+tile(input, multiples) = tile(input, multiples)
+transpose(a, perm=None, conjugate=False) =
+    conj(transpose(a, perm)) if conjugate else transpose(a, perm)
+split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_size_splits, axis)
+    if type(num_or_size_splits) is int
+    else tf.toplevel.arrays.split_by(value, num_or_size_splits, axis, num)
+unstack(value, num=None, axis=0) = unstack(value, axis, num)
+vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
+    vmap(fn, randomness='different')(elems)
+where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
+    if type(x) is Tensor and y is not None else where(condition, *together(x, y))
+    if x is not None and y is not None else argwhere(tf.toplevel.indexing.alone(condition, x, y))
+zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
+zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
+""",
+    "tf.math": """
+accumulate_n(inputs, shape: raw=None, tensor_dtype=None) = tf.math.add_n(inputs)
+angle(input) = angle(input)
+argmax(input, axis=None, output_type=tf.int64) = argmax(input, 0 if axis is None else axis)
+    if output_type is tf.int64 else cast(argmax(input, 0 if axis is None else axis), output_type)
+argmin(input, axis=None, output_type=tf.int64) = argmin(input, 0 if axis is None else axis)
+    if output_type is tf.int64 else cast(argmin(input, 0 if axis is None else axis), output_type)
+conj(x) = conj(x)
+count_nonzero(input, axis=None, keepdims=False, dtype=tf.int64) =
+    cast(count_nonzero(input, axis, keepdims), dtype)
+cumprod(x, axis=0, exclusive=False, reverse=False) =
+    tf.math.running(cumprod, x, axis, exclusive, reverse, 1)
+cumsum(x, axis=0, exclusive=False, reverse=False) =
+    cumsum(x, axis) if x.array.dtype is tf.float32 and not (exclusive or reverse)
+    else tf.math.running(cumsum, x, axis, exclusive, reverse, 0)
+digamma(x) = digamma(x)
+divide_no_nan(x, y) = training.shapes.ratio(x, y)
+erf(x) = erf(x)
+erfc(x) = erfc(x)
+imag(input) = imag(input)
+in_top_k(targets, predictions, k) =
+    training.metrics.sparse_top_k_categorical_accuracy(targets, predictions, k)
+invert_permutation(x) = cast(argsort(x), x.dtype)
+l2_normalize(x, axis=None, epsilon=1e-12) =
+    x / maximum(linalg.norm(x, axis=axis, keepdims=True), epsilon ** 0.5)
+lgamma(x) = lgamma(x)
+log_softmax(logits, axis=-1) = nn.log_softmax(logits, -1 if axis is None else axis)
+real(input) = real(input)
+reciprocal_no_nan(x) = training.shapes.ratio(ones_like(x), x)
+reduce_all(input_tensor, axis=None, keepdims=False) = all(input_tensor, axis, keepdims)
+reduce_any(input_tensor, axis=None, keepdims=False) = any(input_tensor, axis, keepdims)
+reduce_euclidean_norm(input_tensor, axis=None, keepdims=False) =
+    linalg.vector_norm(input_tensor, axis, keepdims=keepdims)
+reduce_logsumexp(input_tensor, axis=None, keepdims=False) =
+    logsumexp(input_tensor, axis, keepdims)
+reduce_max(input_tensor, axis: over=None, keepdims=False) =
+    op.max(input_tensor, axis=axis, keepdims=keepdims)
+reduce_mean(input_tensor, axis: integers=None, keepdims=False) =
+    op.mean(input_tensor, axis=axis, keepdims=keepdims)
+    if (own := input_tensor.array.dtype) is tf.float32 or own.kind not in 'iu'
+    else tf.math.whole_mean(input_tensor, axis, keepdims)
+reduce_min(input_tensor, axis: over=None, keepdims=False) =
+    op.min(input_tensor, axis=axis, keepdims=keepdims)
+reduce_prod(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
+    op.prod(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
+reduce_std(input_tensor, axis: integers=None, keepdims=False) =
+    op.std(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
+reduce_sum(input_tensor, axis: over=None, keepdims=False) = tf.math.unwidened(
+    op.sum(input_tensor, axis=axis, keepdims=keepdims), input_tensor.array.dtype)
+reduce_variance(input_tensor, axis: integers=None, keepdims=False) =
+    op.var(input_tensor, axis=axis, ddof=0, keepdims=keepdims)
+rint(x) = rint(x)
+rsqrt(x) = reciprocal(sqrt(x))
+scalar_mul(scalar, x) = multiply(scalar, x)
+segment_mean(data, segment_ids) = tf.math.segment_sum(data, segment_ids)
+    / maximum(tf.math.segment_sum(ones_like(data), segment_ids), 1)
+squared_difference(x, y) = square(less)
+    if (less := subtract(x, y)).array.dtype is tf.float32 or less.array.dtype.kind != 'c'
+    else tf.math.conj(less) * less
+softmax(logits, axis=-1) = nn.softmax(logits, -1 if axis is None else axis)
+xlog1py(x, y) = where(equal(x, 0), 0.0, x * log1p(where(equal(x, 0), 0, y)))
+xlogy(x, y) = where(equal(x, 0), 0.0, x * log(where(equal(x, 0), 1, y)))
+zero_fraction(value) = mean(cast(equal(value, 0), 'float32'))
+""",
+    "tf.linalg": """
+matmul(a, b, transpose_a=False, transpose_b=False, adjoint_a=False, adjoint_b=False,
+    a_is_sparse=False, b_is_sparse=False, output_type=None) = matmul(a, b)
+    if type(left := a.array) is ndarray and type(right := b.array) is ndarray and left.ndim > 1
+    and right.ndim > 1 and output_type is None
+    and not (transpose_a or transpose_b or adjoint_a or adjoint_b)
+    else tf.linalg.turned_matmul(
+    a, b, transpose_a, transpose_b, adjoint_a, adjoint_b, output_type)
+adjoint(matrix) = conj(matrix_transpose(matrix))
+cholesky(input) = linalg.cholesky(input)
+cross(a, b) = linalg.cross(a, b)
+det(input) = linalg.det(input)
+diag_part(input, name='diag_part', k=0, padding_value=0, align='') =
+    diagonal(input, tf.linalg.one(k), -2, -1)
+eye(num_rows: sized, num_columns: sized=None, batch_shape: raw=None, dtype=tf.float32) =
+    eye(num_rows, num_columns, 0, dtype) if batch_shape is None
+    else tf.linalg.repeated(eye(num_rows, num_columns, 0, dtype), batch_shape)
+eigh(tensor) = linalg.eigh(tensor)
+eigvalsh(tensor) = linalg.eigvalsh(tensor)
+expm(input) = linalg.expm(input)
+global_norm(t_list) = training.global_norm(t_list)
+inv(input, adjoint=False) =
+    linalg.inv(tf.linalg.turned(input, False, adjoint, 'inv') if adjoint else input)
+logdet(matrix) = linalg.slogdet(matrix)[1]
+matrix_transpose(a, name='', conjugate=False) =
+    conj(matrix_transpose(a)) if conjugate else matrix_transpose(a)
+matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False) =
+    matvec(tf.linalg.turned(a, transpose_a, adjoint_a, 'matvec')
+    if transpose_a or adjoint_a else a, b)
+pinv(a, rcond=None, validate_args=False) = linalg.pinv(a, rcond)
+qr(input, full_matrices=False) = linalg.qr(input, 'complete' if full_matrices else 'reduced')
+slogdet(input) = linalg.slogdet(input)
+solve(matrix, rhs, adjoint=False) =
+    linalg.solve(tf.linalg.turned(matrix, False, adjoint, 'solve') if adjoint else matrix, rhs)
+tensor_diag(diagonal) = reshape(diag(ravel(diagonal)), (*diagonal.shape, *diagonal.shape))
+tensordot(a, b, axes: raw) =
+    tensordot(a, b, axes if type(axes) is int else plain(axes))
+trace(x) = tf.math.unwidened(sum(diagonal(x, 0, -2, -1), -1), x.array.dtype)
+triangular_solve(matrix: raw, rhs, lower=True, adjoint=False) = linalg.solve_triangular(
+    tf.linalg.turned(matrix, False, adjoint, 'triangular_solve'), rhs, lower != adjoint)
+""",
+    "tf.nest": """
+flatten(structure, expand_composites=False) = core.extend.flatten(structure)
+is_nested(structure) = isinstance(structure, (list, tuple, dict))
+""",
+    "tf.nn": """
+avg_pool(input, ksize, strides, padding, data_format=None) =
+    tf.images.pooled(nn.avg_pool, 'avg_pool', None, input, ksize, strides, padding, data_format)
+avg_pool1d(input, ksize, strides, padding, data_format='NWC') =
+    tf.images.pooled(nn.avg_pool1d, 'avg_pool1d', 1, input, ksize, strides, padding, data_format)
+avg_pool2d(input, ksize, strides, padding, data_format='NHWC') =
+    tf.images.pooled(nn.avg_pool2d, 'avg_pool2d', 2, input, ksize, strides, padding, data_format)
+batch_normalization(x, mean, variance, offset, scale, variance_epsilon) =
+    nn.batch_normalization(x, mean, variance, offset, scale, variance_epsilon)
+conv1d(input, filters, stride, padding, data_format='NWC', dilations=None) = tf.images.convolved(
+    nn.conv1d, 'conv1d', input, filters, stride, padding, data_format, dilations)
+conv2d(input, filters, strides, padding, data_format='NHWC', dilations=None) =
+    tf.images.convolved(
+    tf.images.grouped, 'conv2d', input, filters, strides, padding, data_format, dilations)
+convolution(input, filters, strides=None, padding='VALID', data_format=None, dilations=None) =
+    tf.images.convolved(
+    nn.conv, 'convolution', input, filters, strides, padding, data_format, dilations)
+crelu(features, axis=-1) = nn.relu(concatenate([features, -features], axis))
+depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None) =
+    tf.images.convolved(nn.depthwise_conv, 'depthwise_conv2d', input, filter, strides, padding,
+    data_format, dilations)
+elu(features) = nn.elu(features)
+gelu(features, approximate=False) = nn.gelu(features, approximate)
+l2_loss(t) = sum(square(t)) / 2.0
+leaky_relu(features, alpha=0.2) = nn.leaky_relu(features, alpha)
+max_pool(input, ksize, strides, padding, data_format=None) =
+    tf.images.pooled(nn.max_pool, 'max_pool', None, input, ksize, strides, padding, data_format)
+max_pool1d(input, ksize, strides, padding, data_format='NWC') =
+    tf.images.pooled(nn.max_pool1d, 'max_pool1d', 1, input, ksize, strides, padding, data_format)
+max_pool2d(input, ksize, strides, padding, data_format='NHWC') =
+    tf.images.pooled(nn.max_pool2d, 'max_pool2d', 2, input, ksize, strides, padding, data_format)
+moments(x, axes, shift=None, keepdims=False) =
+    (mean(x, axes, keepdims), var(x, axes, keepdims=keepdims))
+relu(features) = nn.relu(features)
+relu6(features) = nn.relu6(features)
+selu(features) = nn.selu(features)
+sigmoid_cross_entropy_with_logits(labels: raw=None, logits=None) =
+    nn.sigmoid_cross_entropy_with_logits(labels=labels
+    if type(labels) is Tensor and labels.array.dtype is logits.array.dtype
+    else tf.nn.like(labels, logits), logits=logits)
+softmax_cross_entropy_with_logits(labels: raw, logits, axis=-1) =
+    nn.softmax_cross_entropy_with_logits(labels=labels
+    if type(labels) is Tensor and labels.array.dtype is logits.array.dtype
+    else tf.nn.like(labels, logits), logits=logits, axis=axis)
+softplus(features) = nn.softplus(features)
+softsign(features) = nn.softsign(features)
+sparse_softmax_cross_entropy_with_logits(labels, logits) =
+    nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+""",
+    "tf.debugging": """
+Assert(condition, data: raw, summarize=None) = tf.debugging.ensure(condition, 'Assert', *data)
+assert_all_finite(x, message='') =
+    tf.debugging.ensure(isfinite(x), message or 'assert_all_finite', x)
+assert_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(equal(x, y), message or 'assert_equal', x, y)
+assert_greater(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, y), message or 'assert_greater', x, y)
+assert_greater_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, y), message or 'assert_greater_equal', x, y)
+assert_less(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, y), message or 'assert_less', x, y)
+assert_less_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, y), message or 'assert_less_equal', x, y)
+assert_near(x, y, rtol=None, atol=None, message=None, summarize=None) = tf.debugging.ensure(
+    abs(x - y) <= tf.debugging.margin(atol, x) + tf.debugging.margin(rtol, x) * abs(y),
+    message or 'assert_near', x, y)
+assert_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(less(x, 0), message or 'assert_negative', x)
+assert_non_negative(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater_equal(x, 0), message or 'assert_non_negative', x)
+assert_non_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(less_equal(x, 0), message or 'assert_non_positive', x)
+assert_none_equal(x, y, message=None, summarize=None) =
+    tf.debugging.ensure(not_equal(x, y), message or 'assert_none_equal', x, y)
+assert_positive(x, message=None, summarize=None) =
+    tf.debugging.ensure(greater(x, 0), message or 'assert_positive', x)
+assert_scalar(tensor, message=None) =
+    tf.debugging.ensure(tensor.ndim == 0, message or 'assert_scalar', tensor)
+is_numeric_tensor(tensor: raw) = isinstance(tensor, Tensor) and tensor.dtype.kind in 'fiuc'
+""",
+    "tf.image": """
+random_brightness(image, max_delta, seed=None) =
+    gradtape.image.random_brightness(image, max_delta, seed)
+random_contrast(image, lower, upper, seed=None) =
+    gradtape.image.random_contrast(image, lower, upper, seed)
+random_crop(value, size, seed=None) =
+    gradtape.image.random_crop(value, sizes(size, 'random_crop'), seed)
+random_flip_left_right(image, seed=None) = gradtape.image.random_flip_left_right(image, seed)
+random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image, seed)
+resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
+    gradtape.image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
+""",
+    "tf.keras.ops": """
+convert_to_numpy(x) = np.array(x.numpy())
+one_hot(x, num_classes, axis: raw=-1, dtype=None, sparse=False) =
+    cast(moveaxis(one_hot(x, num_classes), -1, axis), dtype or 'float32')
+""",
+    "tf.random": """
+categorical(logits, num_samples, dtype=tf.int64, seed=None) =
+    cast(matrix_transpose(seed.categorical(logits, sizes(num_samples, 'categorical'))), dtype)
+normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
+    seed.normal(shape, mean, stddev, dtype)
+shuffle(value, seed=None) = seed.permutation(value)
+stateless_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32,
+    alg='auto_select') =
+    tf.random.normal(shape, mean, stddev, dtype, tf.random.combined(seed))
+stateless_truncated_normal(shape, seed: raw, mean=0.0, stddev=1.0, dtype=tf.float32) =
+    tf.random.truncated_normal(shape, mean, stddev, dtype, tf.random.combined(seed))
+stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32,
+    alg='auto_select') =
+    tf.random.uniform(shape, minval, maxval, dtype, tf.random.combined(seed))
+truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
+    seed.truncated_normal(shape, mean, stddev, dtype)
+""",
+    "tf.sparse": """
+add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
+eye(num_rows, num_columns=None, dtype=tf.float32) =
+    tf.sparse.from_dense(eye(num_rows, num_columns, dtype=dtype))
+reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_sum(sp_input, axis=None, keepdims=False) =
+    tf.math.unwidened(sum(x := tf.sparse.dense(sp_input), axis, keepdims), x.array.dtype)
+reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))
+reshape(sp_input, shape) = tf.sparse.from_dense(reshape(tf.sparse.dense(sp_input), shape))
+sparse_dense_matmul(sp_a, b: raw, adjoint_a=False, adjoint_b=False) = tf.linalg.matmul(
+    tf.sparse.dense(sp_a), tf.sparse.dense(b), adjoint_a=adjoint_a, adjoint_b=adjoint_b)
+transpose(sp_input, perm=None) = tf.sparse.from_dense(transpose(tf.sparse.dense(sp_input), perm))
+""",
+    "tf.strings": """
+join(inputs, separator='') =
+    tf.strings.each_text(lambda *parts: separator.encode().join(parts), *[
+    tf.strings.texts(text) for text in inputs])
+length(input: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text: len(text if unit == 'BYTE' else text.decode()), tf.strings.texts(input),
+    dtype='int32')
+lower(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().lower().encode(), tf.strings.texts(input))
+strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
+substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
+    lambda text, begin, count: text[begin:][:count] if unit == 'BYTE'
+    else text.decode()[begin:][:count].encode(), tf.strings.texts(input), pos, len)
+to_number(input: raw, out_type=tf.float32) =
+    cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
+upper(input: raw, encoding='') =
+    tf.strings.each_text(lambda text: text.decode().upper().encode(), tf.strings.texts(input))
+""",
+    "tf.signal": """
+fft(input) = fft.fft(input)
+fft2d(input) = fft.fft2(input)
+fft3d(input) = fft.fftn(input, axes=(-3, -2, -1))
+fftshift(x, axes=None) = fft.fftshift(x, axes)
+ifft(input) = fft.ifft(input)
+ifft2d(input) = fft.ifft2(input)
+ifft3d(input) = fft.ifftn(input, axes=(-3, -2, -1))
+ifftshift(x, axes=None) = fft.ifftshift(x, axes)
+irfft(input_tensor, fft_length=None) = fft.irfft(input_tensor, fft_length and fft_length[0])
+irfft2d(input_tensor, fft_length=None) = fft.irfft2(input_tensor, fft_length)
+rfft(input_tensor, fft_length=None) = fft.rfft(input_tensor, fft_length and fft_length[0])
+rfft2d(input_tensor, fft_length=None) = fft.rfft2(input_tensor, fft_length)
+""",
+}

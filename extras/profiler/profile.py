@@ -1,0 +1,250 @@
+"""``gt.profile()``: measures what takes time in a block."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from .notes import Notes
+from .report import HEADS, NOTES, Row, aligned, cells_of, time_told, written
+
+
+class Profile:
+    """Profiles a ``with`` block and then holds the results; see :func:`gradtape.profile`.
+
+    ``print(profile)`` prints a table.
+
+    Parameters
+    ----------
+    memory, limit
+        As for :func:`gradtape.profile`.
+    """
+
+    def __init__(self, memory: bool = False, limit: int = 1_000_000) -> None:
+        self._notes = Notes(bool(memory), limit)
+
+    def __enter__(self) -> Self:
+        self._notes.open(sys._getframe(1))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._notes.close()
+
+    @property
+    def seconds(self) -> float:
+        """The duration of the block in seconds, by the host's clock."""
+        return self._notes.seconds
+
+    @property
+    def clocks(self) -> set[str]:
+        """The clocks that measured: ``"host"``, or a device's clock such as ``"GPU"``."""
+        return set(self._notes.clocks)
+
+    @property
+    def dropped(self) -> int:
+        """The number of events beyond the limit, which are not in any row."""
+        return self._notes.dropped
+
+    @property
+    def measured(self) -> float:
+        """The total time of all events in seconds, with no time counted twice."""
+        return sum(event.own for event in self._notes.events)
+
+    def rows(self, by: str = "op") -> list[Row]:
+        """Return the rows of a table, the slowest first.
+
+        Parameters
+        ----------
+        by
+            ``"op"`` (the default): each op's kernels, and its gradient rule with everything that
+            runs in it. ``"kernel"``: the same, but kernels that rules run have separate rows.
+            ``"line"``: the user's source lines. A backward pass counts for the lines that called
+            the ops. ``"layer"``: modules, by their paths. A module's time includes that of the
+            modules inside it.
+
+        Returns
+        -------
+        list of Row
+            The rows.
+
+        Raises
+        ------
+        ValueError
+            If ``by`` has another value.
+        """
+        if by not in HEADS:
+            raise ValueError(
+                f"profile: by must be one of {', '.join(map(repr, HEADS))}, got {by!r}"
+            )
+        sums: dict[tuple[str, str], list[Any]] = {}
+        for name, event, call, seconds in NOTES[by](self._notes.events):
+            held = sums.setdefault((name, event.phase), [0, 0.0, 0, 0])
+            held[1] += seconds
+            if call:
+                held[0] += 1
+                held[2] += event.bytes
+                held[3] = max(held[3], event.peak)
+        whole = self.measured or 1.0
+        found = [
+            Row(name, phase, calls, seconds, seconds / max(calls, 1), seconds / whole, size, peak)
+            for (name, phase), (calls, seconds, size, peak) in sums.items()
+        ]
+        return sorted(found, key=lambda row: -row.seconds)
+
+    def table(self, by: str = "op", top: int | None = 20) -> str:
+        """Return the rows as text.
+
+        Parameters
+        ----------
+        by
+            As for :meth:`rows`.
+        top
+            The maximum number of rows, 20 by default; None for all. The other rows are summed.
+
+        Returns
+        -------
+        str
+            The table.
+        """
+        rows = self.rows(by)
+        shown = rows if top is None else rows[:top]
+        peaks = any(row.peak for row in rows)
+        head = [HEADS[by], "", "calls", "total", "mean", "share", "bytes", *["peak"] * peaks]
+        cells = [head, *(cells_of(row, peaks) for row in shown)]
+        if len(shown) < len(rows) and by != "layer":
+            rest = rows[len(shown) :]
+            seconds = sum(row.seconds for row in rest)
+            calls = sum(row.calls for row in rest)
+            share = sum(row.share for row in rest)
+            size = sum(row.bytes for row in rest)
+            row = Row(f"({len(rest)} others)", "", calls, seconds, seconds / calls, share, size, 0)
+            cells.append(cells_of(row, peaks))
+        return "\n".join([*aligned(cells), "", self._foot()])
+
+    def _foot(self) -> str:
+        measured, whole = self.measured, self.seconds
+        if not self.clocks:
+            return f"no ops of gradtape ran in the block, which took {time_told(whole)}"
+        clocks = ", ".join(sorted(self.clocks))
+        told = f"{time_told(measured)} measured by the clock of: {clocks}"
+        told += f"; the block took {time_told(whole)}"
+        if self.clocks <= {"host"} and whole >= measured:
+            told += f", of which {time_told(whole - measured)} were Python, dispatch, profiling"
+            told += " and unmeasured work"
+        if self.dropped:
+            told += f". {self.dropped:,} events beyond the limit are not in the table"
+        return told
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return all four tables as JSON, and write them to a file if ``path`` is given.
+
+        Parameters
+        ----------
+        path
+            The file to write. By default, none is written.
+
+        Returns
+        -------
+        str
+            JSON with ``seconds``, ``measured``, ``clocks``, ``dropped``, and ``rows``, which maps
+            ``"op"``, ``"kernel"``, ``"line"`` and ``"layer"`` to lists of rows.
+        """
+        told = {
+            "seconds": self.seconds,
+            "measured": self.measured,
+            "clocks": sorted(self.clocks),
+            "dropped": self.dropped,
+            "rows": {by: [row._asdict() for row in self.rows(by)] for by in HEADS},
+        }
+        return written(json.dumps(told, indent=1), path)
+
+    def to_trace(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return all events as a timeline, and write it to a file if ``path`` is given.
+
+        Perfetto (https://ui.perfetto.dev) and ``chrome://tracing`` show the timeline. An event that
+        a device's clock measured begins when Python started it and is as long as the device took.
+
+        Parameters
+        ----------
+        path
+            The file to write. By default, none is written.
+
+        Returns
+        -------
+        str
+            JSON, in the Trace Event Format.
+        """
+        events = [
+            {
+                "name": event.name,
+                "cat": f"{event.phase},{event.kind}",
+                "ph": "X",
+                "ts": event.began / 1e3,
+                "dur": event.seconds * 1e6,
+                "pid": os.getpid(),
+                "tid": event.thread,
+                "args": {
+                    "line": event.place[0],
+                    "layer": "/".join(event.place[1]),
+                    "bytes": event.bytes,
+                },
+            }
+            for event in self._notes.events
+        ]
+        return written(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), path)
+
+
+def profile(*, memory: bool = False, limit: int = 1_000_000) -> Profile:
+    """Measure what takes time in a ``with`` block, by op, kernel, source line and layer.
+
+    The profile measures each kernel that runs eagerly, each gradient rule, and each step of a
+    compiled function: a kernel, or a group of kernels that the executor runs as one. On a GPU, the
+    device's own events measure the time, and the host does not wait for the device before the block
+    ends. Each step is also an NVTX range for NVIDIA's tools.
+
+    Parameters
+    ----------
+    memory
+        Whether to measure the peak of host memory during each step, above the level at its start,
+        with ``tracemalloc``. The block then takes several times as long. False by default.
+    limit
+        The maximum number of events to keep, 1,000,000 by default. The table says how many were
+        dropped.
+
+    Returns
+    -------
+    Profile
+        A context manager for one block. ``print`` and ``table`` show its table, ``rows`` returns
+        the rows, and ``to_json`` and ``to_trace`` write files.
+
+    Raises
+    ------
+    RuntimeError
+        If a profile is already active in this thread, or this one has already been used.
+
+    Notes
+    -----
+    Outside the block, nothing is measured and nothing costs more: ops look up their kernels again
+    when the block begins and ends. Work in other threads is not measured unless they run in a copy
+    of the block's context.
+
+    Examples
+    --------
+    >>> x = gt.ones((64, 64))
+    >>> with gt.profile() as p:
+    ...     y = gt.sin(x @ x)
+    >>> [(row.name, row.phase, row.calls) for row in sorted(p.rows(), key=lambda row: row.name)]
+    [('matmul', 'forward', 1), ('sin', 'forward', 1)]
+    """
+    return Profile(memory=memory, limit=limit)

@@ -1,5 +1,0 @@
-"""``files``: saved files, changed by damage or as an attacker would, and read again."""
-
-from .command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

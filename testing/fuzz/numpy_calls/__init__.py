@@ -1,5 +1,0 @@
-"""The fuzzer of calls: every function with a NumPy namesake, compared with NumPy."""
-
-from .run import add_arguments, run
-
-__all__ = ["add_arguments", "run"]
