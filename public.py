@@ -161,7 +161,13 @@ def _host() -> Any:
 
 
 def incomplete(error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """Return an import's error; if a library that gradtape needs is missing, say what to run."""
+    """Return an import's error; if a library or a package is missing, say what to run."""
+    if str(error.name).startswith(f"{_ROOT}.") and str(error.name).count(".") == 1:
+        told = (
+            f"{error.name} is not in this installation, which works without it: run pip install "
+            f"--force-reinstall {_ROOT}"
+        )
+        return ModuleNotFoundError(told, name=error.name, path=error.path)
     if error.name not in NEEDED:
         return error
     folder = os.path.dirname(__file__)
@@ -299,15 +305,15 @@ def _public_names() -> Iterator[tuple[str, str]]:
             "plot",
             "sklearn",
         ):  # these have other libraries' names, or need an extra
-            module = import_module(f".{name}", _ROOT)
-            yield from ((module.__name__, part) for part in module.__all__)
+            with suppress(ModuleNotFoundError):  # a package that this installation lacks
+                module = import_module(f".{name}", _ROOT)
+                yield from ((module.__name__, part) for part in module.__all__)
 
 
 def _in_tensorflow(name: str) -> list[str]:
     """Return the paths of gradtape's objects that TensorFlow calls ``name``."""
-    tensorflow = import_module(".compat.tensorflow", _ROOT)
-    aliases = import_module(".compat.tensorflow.names", _ROOT).ALIASES
-    found = (aliases[space].get(name, "tf.") for space in ("tf", "tf.math"))
-    known = [path for path in found if not path.startswith("tf.")]
-    adapted = getattr(getattr(tensorflow, name, None), "gradtape_names", ())
-    return [f"{_ROOT}.{path}" for path in (*known, *adapted)]
+    try:
+        paths = import_module(_HOST, _ROOT).registry().service("compat.tensorflow_names")(name)
+    except RuntimeError:  # these names are not in this installation
+        paths = []
+    return [f"{_ROOT}.{path}" for path in paths]

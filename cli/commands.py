@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ..core.errors import PluginError
-from ..core.extend import is_strict, late, public, raise_problems, registry
+from ..core.extend import face, is_strict, late, raise_problems, registry
 from .careful import answer_of, quietly
 from .choosing import HELP
 from .new_plugin import KINDS, new_plugin
@@ -237,7 +237,7 @@ class Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         """Print the version and exit."""
-        print(f"gradtape {public('__version__')}")
+        print(f"gradtape {face().__version__}")
         parser.exit()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import DISABLE, late, public, registry
+from ..core.extend import DISABLE, face, late, registry
 from ..plugins.numpy.threads import NEEDED, pools
 from .careful import answer_of, quietly
 from .cores import cores, quota
@@ -145,14 +145,14 @@ def _installation() -> dict[str, str | None]:
         installed = distribution("gradtape")
         found = {"metadata": installed.version, "metadata_folder": str(installed.locate_file(""))}
     folder = str(Path(__file__).parents[1])
-    return {"version": str(public("__version__")), "folder": folder, **found}
+    return {"version": str(face().__version__), "folder": folder, **found}
 
 
 def _version(module: str, names: str | list[str]) -> tuple[str, str | None]:
     """Return a package's name, and the version of the first of its distributions that is here."""
     first, *others = [names] if isinstance(names, str) else names
     if module == "gradtape":  # of the code, whatever metadata is installed
-        return first, str(public("__version__"))
+        return first, str(face().__version__)
     try:
         if importlib.util.find_spec(module) is None:
             return first, None

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from string import Template
 
-from ..core.extend import public
+from ..core.extend import face
 from .templates import KINDS
 
 __all__ = ["KINDS", "new_plugin"]
@@ -33,7 +33,7 @@ def new_plugin(name: str, parent: str, kind: str = "op") -> list[Path]:
         raise FileExistsError(f"{folder} already exists; choose another name or remove it")
     if not Path(parent).is_dir():
         raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
-    version = ".".join(str(public("__version__")).split(".")[:2])
+    version = ".".join(str(face().__version__).split(".")[:2])
     values = {"name": name, "module": module, "MODULE": module.upper(), "version": version}
     written = []
     for path, text in KINDS[kind].items():

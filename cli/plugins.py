@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, public, registry
+from ..core.extend import Backend, Engine, PluginError, PluginInfo, Registry, late, registry
 from .careful import answer_of, quietly
 
 #: The words for kinds of things that are not those of the attributes of ``PluginInfo``.
@@ -74,7 +74,7 @@ def op_table() -> str:
 def check(name: str, as_json: bool = False) -> int:
     """Print the report of everything that a plugin provides; return the exit code."""
     try:
-        report = public("testing").check_plugin(name, show=False)
+        report = late("testing").check_plugin(name, show=False)
     except LookupError as error:
         print(f"gradtape plugins: {error}", file=sys.stderr)
         return 2

@@ -81,7 +81,7 @@ from .base.sizes import (
     unsure,
 )
 from .base.spec import TensorSpec, describe
-from .base.table import F, late, late_entry, ops, public
+from .base.table import F, face, functions, late, late_entry, ops, services
 from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
 from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
 from .base.watcher import Watcher, begin_step, end_step, stage
@@ -377,6 +377,7 @@ __all__ = [
     "exact_quotient",
     "exclusive",
     "executor",
+    "face",
     "flatten",
     "floats",
     "folded",
@@ -386,6 +387,7 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "function",
+    "functions",
     "halved",
     "has_level",
     "held_to",
@@ -454,7 +456,6 @@ __all__ = [
     "place",
     "plain",
     "promoting",
-    "public",
     "put_away",
     "put_back",
     "raise_problems",
@@ -478,6 +479,7 @@ __all__ = [
     "saved_classes",
     "scope_of",
     "seen_rows",
+    "services",
     "set_arrays",
     "setting_up",
     "settled",

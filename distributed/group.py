@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.errors import DistributedError
-from ..core.extend import TRAINING, Communicator, communicator, connect_to, public, registry
+from ..core.extend import TRAINING, Communicator, communicator, connect_to, face, registry
 from ..plugins.ops.collectives import exchange
 from .faults import hooks
 from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervisor
@@ -281,7 +281,7 @@ def _told(found: Communicator) -> str:
         [
             f"{found.size} ranks on {hosts}",
             ", ".join([f"engine {found.engine!r}", *engine.diagnosis()]),
-            f"gradtape {public('__version__')}, NumPy {np.__version__}, "
+            f"gradtape {face().__version__}, NumPy {np.__version__}, "
             f"Python {platform.python_version()}",
             f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'not limited')}",
         ]

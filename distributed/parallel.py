@@ -21,8 +21,8 @@ from ..core.extend import (
     batch_rows,
     collectives_agreed,
     communicator,
+    face,
     flatten,
-    public,
     reducing,
     without_examples,
 )
@@ -137,7 +137,7 @@ class DataParallel:
         self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
             found,
-            f"called {self.name} of gradtape {public('__version__')}, "
+            f"called {self.name} of gradtape {face().__version__}, "
             f"reduction={self._reduction!r}, outputs={self._outputs!r}, compile={self._compile}"
             + (", with Python arguments" if self._asks else ""),
         )

@@ -45,6 +45,7 @@ PAGES = {
     "namespaces": "names.md#names-in-texts",
     "ops": "ops.md#an-op-with-its-gradient",
     "samples": "ops.md#check-it-also-on-another-backend",
+    "services": "names.md#services",
     "storages": "files.md#a-container-of-whole-files",
 }
 #: The attribute of ``PluginInfo`` that lists what a hook returned, if it has another name.

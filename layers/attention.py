@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ..core.extend import Variable, in_precision, ops, public
+from ..core.extend import Variable, as_tensor, in_precision, ops
 from . import initializers
 from .base.configured import Configured, positive
 from .base.layer import Elsewhere
@@ -95,7 +95,7 @@ class _Dotted(Configured):
         query_mask, value_mask = (None, None) if mask is None else tuple(mask)[:2]
         scores = self.scores(query, key)
         if value_mask is not None:
-            scores = _masked(scores, ops["expand_dims"](public("as_tensor")(value_mask), axis=-2))
+            scores = _masked(scores, ops["expand_dims"](as_tensor(value_mask), axis=-2))
         if use_causal_mask:
             scores = _causal(scores)
         weights = ops["softmax"](scores, axis=-1)
@@ -103,7 +103,7 @@ class _Dotted(Configured):
             weights = self.score_dropout(weights, training=training)
         y = ops["matmul"](weights, value)
         if query_mask is not None:
-            y = y * ops["expand_dims"](public("as_tensor")(query_mask), axis=-1).astype(y.dtype)
+            y = y * ops["expand_dims"](as_tensor(query_mask), axis=-1).astype(y.dtype)
         return (y, weights) if return_attention_scores else y
 
 
@@ -446,8 +446,8 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         """
         value_mask = query_mask if value is None else value_mask
         key_mask = value_mask if key is None else key_mask
-        value = query if value is None else public("as_tensor")(value)
-        key = value if key is None else public("as_tensor")(key)
+        value = query if value is None else as_tensor(value)
+        key = value if key is None else as_tensor(key)
         for what, x in (("query", query), ("value", value), ("key", key)):
             if (shape := x.array.shape) is not None and len(shape) != 3:
                 raise ValueError(
@@ -465,11 +465,11 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
         q, k = in_precision(q, "float32"), in_precision(k, "float32")  # scores soon leave float16
         scores = ops["matmul"](q, ops["swapaxes"](k, axis1=-2, axis2=-1)) * self.key_dim**-0.5
         if attention_mask is not None:
-            mask = public("as_tensor")(attention_mask)
+            mask = as_tensor(attention_mask)
             scores = _masked(scores, ops["expand_dims"](mask, axis=1) if mask.ndim == 3 else mask)
         for mask, axis in ((query_mask, -1), (value_mask, -2), (key_mask, -2)):
             if mask is not None:  # (batch, heads, queries, keys)
-                steps = ops["expand_dims"](public("as_tensor")(mask), axis=1)
+                steps = ops["expand_dims"](as_tensor(mask), axis=1)
                 scores = _masked(scores, ops["expand_dims"](steps, axis=axis))
         if use_causal_mask:
             scores = _causal(scores)

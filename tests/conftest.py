@@ -2,6 +2,8 @@
 
 import os
 import sys
+import traceback
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,8 +41,34 @@ class _Checkout:
         return pytest.Dir.from_parent(parent, path=path) if path == parent.config.rootpath else None
 
 
+class _Extras:
+    """Skips what imports an extra that was left out; see without_extras.py."""
+
+    left_out = frozenset(os.environ.get("GRADTAPE_TESTS_WITHOUT", "").split())
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name in self.left_out:
+            pytest.skip(f"{name} was left out", allow_module_level=True)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Generator[None]:
+        try:
+            return (yield)
+        except Exception as error:
+            text = "".join(traceback.format_exception_only(error))
+            missing = [name for name in self.left_out if f"{name} is not in this" in text]
+            missing += ["a service"] * ("which no plugin provides" in text)
+            if missing:
+                pytest.skip(f"{missing[0]} was left out")
+            raise
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Checkout())  # a conftest sees only the folders below its own
+    if _Extras.left_out:
+        extras = _Extras()
+        config.pluginmanager.register(extras)
+        sys.meta_path.insert(0, extras)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

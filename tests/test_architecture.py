@@ -72,6 +72,8 @@ IMPORTS_IN_FUNCTIONS = {
         compat.tensorflow.names: (by name)
         core.base.table: (by name)
         core.registry.host: (by name)
+        core.registry.registry: (by name)
+        plugins.ops: (by name)
         public: (by name)
     """,
 }
@@ -168,6 +170,48 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert sorted(found - set(allowed)) == [], "import them at the module's top, or list a reason"
     assert sorted(set(allowed) - found) == [], "they no longer exist: remove them from the list"
     assert len(allowed) == len(set(allowed)), "list each import under one reason"
+
+
+#: Names of modules in texts that lead to a package above, and why. Elsewhere, what is above is a
+#: service, which a plugin provides.
+STRINGS_UPWARD = {
+    "core.base.table: core.registry.host": "plugins are found when the registry is first used",
+}
+
+
+def levels(contract: str) -> dict[str, int]:
+    """Return the packages of a contract in .importlinter, numbered from below."""
+    file = ConfigParser()
+    file.read(CHECKOUT / ".importlinter")
+    rows = file[f"importlinter:contract:{contract}"]["layers"].strip().split("\n")
+    return {
+        name.strip().removeprefix("gradtape."): len(rows) - place
+        for place, row in enumerate(rows)
+        for name in row.split("|")
+    }
+
+
+def test_texts_name_no_module_above() -> None:
+    packages, core = levels("package"), levels("core")
+
+    def height(name: str) -> tuple[int, int]:
+        first, second, *_ = *name.split("."), ""
+        return packages.get(first, 99), core.get(second, 0) if first == "core" else 0
+
+    found = set()
+    for path in modules(INSTALLED):
+        who = dotted(path.with_suffix(""))
+        if who.partition(".")[0] not in packages or who == "public":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            name = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
+            if isinstance(name, str) and re.fullmatch(r"(gradtape\.)?[a-z_]+(\.[a-z_0-9]+)+", name):
+                what = name.removeprefix("gradtape.")
+                inside = INSTALLED.joinpath(*what.split("."))
+                exists = inside.is_dir() or inside.with_suffix(".py").exists()
+                if exists and height(what) > height(who):
+                    found.add(f"{who}: {what}")
+    assert found == {*STRINGS_UPWARD}, "provide it as a service: docs/plugins/names.md"
 
 
 def imports_that_run(node: ast.AST) -> Iterator[ast.ImportFrom]:

@@ -8,9 +8,9 @@ from typing import Any
 from ..core.extend import (
     Tensor,
     as_tensor,
+    functions,
     in_precision,
     ops,
-    public,
     same_shape,
     same_size,
     shapes_differ,
@@ -110,7 +110,7 @@ def spread(y_true: Any, y_pred: Any, broadcast: bool = True) -> tuple[Tensor, Te
     a, b = y_true.shape, y_pred.shape
     if not broadcast or a is None or b is None or same_shape(a, b):
         return y_true, y_pred
-    both: tuple[Tensor, Tensor] = public("broadcast_arrays")(y_true, y_pred)
+    both: tuple[Tensor, Tensor] = functions["broadcast_arrays"](y_true, y_pred)
     return both
 
 

@@ -1,4 +1,4 @@
-"""Ops by name, looked up at first use, and access to packages above this one.
+"""Ops, functions and services by name, looked up at first use.
 
 ``ops["sin"]`` is the op as users call it: tensors in, tensors out, recorded by tapes.
 ``F.sin`` is the op on arrays of any type: gradient rules are written with it.
@@ -59,11 +59,6 @@ def face() -> Any:
     return sys.modules[PACKAGE]
 
 
-def public(name: str) -> Any:
-    """Return a public function, by its name in the package."""
-    return getattr(sys.modules[PACKAGE], name)
-
-
 # Any: an op with several outputs returns a list, where `Op.__call__` promises a tensor
 class OpTable(dict[str, Any]):
     """A dictionary of ops that looks up missing names in the registry.
@@ -118,11 +113,42 @@ class ArrayFunctions:
         return "<ops on arrays, by name>"
 
 
+class Services(dict[str, Any]):
+    """What packages above this one provide, by name, looked up in the registry at first use.
+
+    ``services["saving.pickle_tensor"]`` is provided by the hook ``gradtape_services``.
+    """
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = registry().service(name)
+        return found
+
+
+class Functions(dict[str, Any]):
+    """Public functions by name, those made of several ops too: ``functions["reshape"]``."""
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = services[f"ops.{name}"]
+        return found
+
+
+class Filled:
+    """What packages of ``core`` put here for those below them, when they are imported."""
+
+    as_tensor: Callable[..., Any]
+    Tensor: type[Any]
+
+
+above = Filled()
 ops = OpTable()
 F = ArrayFunctions()
+services = Services()
+functions = Functions()
 
 
 def forget() -> None:
     """Empty the tables, so that names are looked up in the changed registry."""
     ops.clear()
     vars(F).clear()
+    services.clear()
+    functions.clear()

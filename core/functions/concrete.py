@@ -16,7 +16,7 @@ from ..base.generations import MADE
 from ..base.holders import REPLACED
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
-from ..base.table import late, registry
+from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError
 from ..graphs.capture import Closure
@@ -49,12 +49,11 @@ Asides = tuple[Any, list[Tensor], list[Tensor | None]]
 class _Kept:
     """Base of functions that pickle saves as the bytes of a file; copies copy each attribute."""
 
-    #: The name of the function that reduces it for pickle.
+    #: The service that reduces it for pickle.
     _kept_by: ClassVar[str]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        keep = getattr(late("saving.pickling.reduced"), self._kept_by)
-        reduced: tuple[Any, ...] = keep(self, protocol)
+        reduced: tuple[Any, ...] = services[self._kept_by](self, protocol)
         return reduced
 
     def __copy__(self) -> Self:
@@ -96,7 +95,7 @@ class ConcreteFunction(_Kept):
     (2,)
     """
 
-    _kept_by = "concrete_function"
+    _kept_by = "saving.pickle_concrete_function"
 
     #: Whether a function called it again since it last looked for a trace to drop.
     called_again = False
@@ -394,7 +393,7 @@ class RestoredFunction(_Kept):
         Whether the first argument becomes a tensor (or a container of tensors), as in a layer.
     """
 
-    _kept_by = "function"
+    _kept_by = "saving.pickle_function"
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from ..base.context import (
 from ..base.holders import REPLACED
 from ..base.precision import computing_in
 from ..base.spec import TensorSpec
-from ..base.table import late, registry
+from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
 from ..graphs.graph import Graph
@@ -232,10 +232,10 @@ class Function(Generic[P, R]):
         """The function to trace: the Python function, or what AutoGraph converts it to."""
         around = converting.get()
         if self.autograph or (self.autograph is None and around is not None):
-            run: Callable[..., Any] = late("autograph.conversion").running(self.python_function)
+            run: Callable[..., Any] = services["autograph.running"](self.python_function)
             return run
         if around is not None:
-            kept: Callable[..., Any] = late("autograph").do_not_convert(self.python_function)
+            kept: Callable[..., Any] = services["autograph.do_not_convert"](self.python_function)
             return kept
         return self.python_function
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...hints import Lacking, hinted
 from ..base.context import told_trainable
 from ..base.holders import REPLACED
-from ..base.table import public
+from ..base.table import services
 from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
 from ..tensors.recording import transfer
@@ -288,7 +288,7 @@ class Module:
         WeightsReport
             What was done with each array and variable.
         """
-        return public("load_weights")(
+        return services["saving.load_weights"](
             path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
         )
 
@@ -300,7 +300,7 @@ class Module:
         path, layout
             As for :func:`gradtape.save_weights`.
         """
-        public("save_weights")(self, path, layout=layout)
+        services["saving.save_weights"](self, path, layout=layout)
 
     def set_trainable(self, value: bool, *patterns: str) -> tuple[str, ...]:
         """Freeze parts of the module, or let them train again, selected by name.

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.dtypes import SCALARS, is_differentiable, kind_of, numpy_dtype
 from ..base.handle import Handle
 from ..base.sizes import same_shape, shapes_differ
-from ..base.table import F, late
+from ..base.table import F, above
 from ..errors import BackendMismatch, GradientError
 from .backends.owners import shape_witness
 from .primitive import Primitive
@@ -131,7 +131,7 @@ def _as_tensors(value: Any) -> Any:
         return type(value)(map(_as_tensors, value))
     if value is None or type(value) in SCALARS or isinstance(value, Handle):
         return value
-    return late("core.tensors.tensor").Tensor(value)
+    return above.Tensor(value)
 
 
 def _as_arrays(value: Any) -> Any:

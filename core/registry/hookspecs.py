@@ -292,3 +292,14 @@ def gradtape_converters() -> Mapping[Any, Callable[..., Any]]:  # type: ignore[e
 @hookspec
 def gradtape_samples() -> Mapping[str, Sequence[Any]]:  # type: ignore[empty-body]
     """Return samples for ``gradtape.testing``, by op name: lists of ``gradtape.testing.Sample``."""
+
+
+@hookspec
+def gradtape_services() -> Mapping[str, Any]:  # type: ignore[empty-body]
+    """Return what lower packages use of higher ones, by ``"<plugin>.<name>"``.
+
+    A text ``"module:attribute"`` is imported when it is first used.
+    gradtape's packages import only packages below them. ``core`` pickles tensors with
+    ``saving.pickle_tensor``, and ``fit`` keeps its state with ``saving.Keeper``. Services can be
+    replaced. What uses a missing one says so.
+    """

@@ -53,7 +53,7 @@ class PluginInfo:
     names
         Objects that a text may name, as pairs of kind and name.
     namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
-    converters, samples
+    converters, samples, services
         The names of what it provides.
 
     Examples
@@ -96,6 +96,7 @@ class PluginInfo:
     launchers: list[str] = field(default_factory=list, repr=False)
     converters: list[Any] = field(default_factory=list, repr=False)
     samples: list[str] = field(default_factory=list, repr=False)
+    services: list[str] = field(default_factory=list, repr=False)
 
     @property
     def provides(self) -> dict[str, list[Any]]:

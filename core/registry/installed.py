@@ -66,7 +66,7 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
     except Exception:  # a distribution has a broken file: which one, and what do the others have?
         points, broken = _one_by_one()
     found, notes = _plugins_of(points, groups)
-    version = table.public("__version__")
+    version = table.face().__version__
     if not any(_is_own(each) and each.info.version == version for each in found):
         found = [each for each in found if not _is_own(each)]
         found += _declared_by_the_package(version, groups)

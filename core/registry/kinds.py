@@ -446,6 +446,12 @@ def _is_path(item: Any) -> bool:
     )
 
 
+def _is_service(item: Any) -> bool:
+    module, _, name = item.partition(":") if type(item) is str else ("", "", "")
+    found = type(item) is not str or (_is_path(module) and name.isidentifier())
+    return item is not None and found
+
+
 def _are_named(items: Any) -> bool:
     return isinstance(items, Mapping)
 
@@ -495,4 +501,5 @@ KINDS: tuple[Kind, ...] = (
     ),
     _ByFunction("converter", "a function", callable, waits=True),
     Kind("sample", "a list of samples", lambda x: isinstance(x, Sequence), waits=True),
+    Kind("service", "an object, or a text 'module:attribute'", _is_service, waits=True),
 )

@@ -73,6 +73,7 @@ class Merged:
     launchers: dict[str, Any]
     converters: dict[Any, Callable[..., Any]]
     samples: dict[str, Sequence[Any]]
+    services: dict[str, Any]
 
     def __init__(self, order: Sequence[str] = ()) -> None:
         self.order = list(order)
@@ -97,7 +98,7 @@ class Merged:
         #: What ops meant when traces used them.
         self.meanings = Meanings(self)
 
-    def load(self, hook: str, enough: Callable[[], bool] = bool) -> None:
+    def load(self, hook: str, enough: Callable[[], bool] = bool, first: str = "") -> None:
         """Call a hook of the plugins that wait until what it provides is needed.
 
         Parameters
@@ -106,11 +107,14 @@ class Merged:
             The hook's name, without ``gradtape_``.
         enough
             Plugins are called one after another, gradtape's own first, until this returns true.
+        first
+            The name of the plugins that are called before all others.
         """
         waiting = self._waiting.get(hook)
         if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
+            waiting.sort(key=lambda entry: entry[0].name != first)
             while not enough():
                 # not one whose import is what asks
                 entry = next((each for each in waiting if each not in self._importing), None)

@@ -6,12 +6,13 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.dtypes import as_dtype
-from ..errors import UnknownName, UnknownOp
+from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backends.backend import Backend
 from ..ops.collectives import Engine
 from ..ops.host_kernels import host_kernel
@@ -260,6 +261,40 @@ class Registry(Merged):
         raise error(
             f"no plugin provides the {word or kind} {name!r}{near_names(str(name), table)}; there "
             f"are: {', '.join(table) or 'none'}{self._failed()}"
+        )
+
+    def service(self, name: str) -> Any:
+        """Return what a package provides to those below it; see ``gradtape_services``.
+
+        Parameters
+        ----------
+        name
+            The name of the plugin and of the service, as in ``"saving.Keeper"``.
+
+        Returns
+        -------
+        object
+            What the plugin that takes precedence provides; it is imported if it was a text.
+
+        Raises
+        ------
+        PluginError
+            If no plugin provides it; the message says how to get it.
+        """
+        table = self.tables["services"]
+        plugin = name.partition(".")[0]
+        self.load("services", lambda: name in table, first=plugin)
+        if name in table:
+            found = table[name]
+            if type(found) is str:
+                module, _, attribute = found.partition(":")
+                found = table[name] = getattr(import_module(module), attribute)
+            return found
+        self.refuse_clash("service", name)
+        raise PluginError(
+            f"this needs {name!r}, which no plugin provides: the package {plugin!r} is missing, or "
+            f"its plugin is disabled; 'gradtape plugins' lists those found, and 'pip install "
+            f"--force-reinstall {PROJECT}' restores a package{self._failed()}"
         )
 
     def named(self, kind: str, name: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.sizes import sizes_differ, unsure
-from ..base.table import F, ops, public
+from ..base.table import F, functions, ops
 from ..base.unknown import user_line, warn_user
 from ..batches.batched import Batched, running_level, whole_shape
 from ..batches.boundary import in_trace, leave
@@ -93,7 +93,7 @@ def identity_rows(x: Tensor, between: tuple[int, ...] = ()) -> Tensor:
     """
     shape: Any = x.shape[len(between) :] if x.shape else ()
     count = prod(shape)
-    rows = public("eye")(count, dtype=x.dtype)
+    rows = functions["eye"](count, dtype=x.dtype)
     result: Tensor = ops["reshape"](rows, shape=(count, *between, *shape))
     return result
 

@@ -21,7 +21,7 @@ from ..base.sizes import (
     known_size,
     sizes_differ,
 )
-from ..base.table import ops
+from ..base.table import above, ops
 from ..base.tree import flatten
 from ..ops.backends.owners import backend_for_type
 from ..ops.backends.selection import current_backend, current_device, placed, selects
@@ -504,3 +504,6 @@ def _is_device_array(value: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+above.as_tensor = as_tensor

@@ -10,7 +10,7 @@ import numpy as np
 from ..base.context import active_tapes
 from ..base.dtypes import as_dtype
 from ..base.sizes import as_shape
-from ..base.table import ops, public
+from ..base.table import functions, ops
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -34,7 +34,7 @@ def _with_options(name: str, options: dict[str, Any], *args: Any) -> Tensor:
     for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
         if theirs in options:
             raise TypeError(f"{name} takes no argument {theirs!r}; use {ours}")
-    result: Tensor = public(name)(*args, **options)
+    result: Tensor = functions[name](*args, **options)
     return result
 
 
@@ -85,7 +85,7 @@ class Methods:
 
     def ptp(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         """Largest minus smallest element over ``axis`` (all axes by default)."""
-        return public("ptp")(self, axis, keepdims)
+        return functions["ptp"](self, axis, keepdims)
 
     def var(
         self, axis: Any = None, ddof: float = 0, keepdims: bool = False, **options: Any
@@ -125,19 +125,19 @@ class Methods:
 
     def cumsum(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running sum along ``axis`` (of the flattened tensor by default)."""
-        return public("cumsum")(self, axis, dtype)
+        return functions["cumsum"](self, axis, dtype)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None) -> Tensor:
         """Running product along ``axis`` (of the flattened tensor by default)."""
-        return public("cumprod")(self, axis, dtype)
+        return functions["cumprod"](self, axis, dtype)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
         """Sum of a diagonal."""
-        return public("trace")(self, offset, axis1, axis2, dtype)
+        return functions["trace"](self, offset, axis1, axis2, dtype)
 
     def dot(self, other: Any) -> Tensor:
         """Dot product with another array."""
-        return public("dot")(self, other)
+        return functions["dot"](self, other)
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -149,24 +149,24 @@ class Methods:
         """
         new = shape[0] if len(shape) == 1 else shape
         if order != "C":
-            return public("reshape")(self, new, order)
+            return functions["reshape"](self, new, order)
         return ops["reshape"](self, shape=as_shape(new, "reshape"))
 
     def ravel(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, by rows; by columns with ``order="F"``."""
-        return public("ravel")(self, order)
+        return functions["ravel"](self, order)
 
     def flatten(self, order: str = "C") -> Tensor:
         """Return the elements along one axis, by rows; by columns with ``order="F"``."""
-        return public("ravel")(self, order)
+        return functions["ravel"](self, order)
 
     def squeeze(self, axis: Any = None) -> Tensor:
         """Return the tensor without axes of size 1 (those of ``axis``, or all)."""
-        return public("squeeze")(self, axis)
+        return functions["squeeze"](self, axis)
 
     def swapaxes(self, axis1: int, axis2: int) -> Tensor:
         """Return the tensor with two axes exchanged."""
-        return public("swapaxes")(self, axis1, axis2)
+        return functions["swapaxes"](self, axis1, axis2)
 
     def transpose(self, *axes: Any) -> Tensor:
         """Permute the axes (reverse them by default)."""
@@ -187,37 +187,37 @@ class Methods:
 
     def take(self, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Tensor:
         """Return entries by index along ``axis`` (of the flattened tensor by default)."""
-        return public("take")(self, indices, axis, mode)
+        return functions["take"](self, indices, axis, mode)
 
     def choose(self, choices: Any, mode: str = "raise") -> Tensor:
         """Return elements of ``choices``, selected by these indices."""
-        return public("choose")(self, choices, mode=mode)
+        return functions["choose"](self, choices, mode=mode)
 
     def compress(self, condition: Any, axis: int | None = None) -> Tensor:
         """Return the entries along ``axis`` where a condition is true."""
-        return public("compress")(condition, self, axis)
+        return functions["compress"](condition, self, axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Tensor:
         """Return the tensor with each element repeated."""
-        return public("repeat")(self, repeats, axis)
+        return functions["repeat"](self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
         """Return a diagonal as the last axis."""
-        return public("diagonal")(self, offset, axis1, axis2)
+        return functions["diagonal"](self, offset, axis1, axis2)
 
     def nonzero(self) -> tuple[Tensor, ...]:
         """Return the indices of the nonzero elements, a vector per axis."""
-        return public("nonzero")(self)
+        return functions["nonzero"](self)
 
     def argsort(
         self, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
     ) -> Tensor:
         """Return the indices that sort along ``axis``; equal elements keep their order."""
-        return public("argsort")(self, axis, kind, stable=stable)
+        return functions["argsort"](self, axis, kind, stable=stable)
 
     def searchsorted(self, values: Any, side: str = "left", sorter: Any = None) -> Tensor:
         """Return the indices at which values would be inserted into this sorted vector."""
-        return public("searchsorted")(self, values, side, sorter)
+        return functions["searchsorted"](self, values, side, sorter)
 
     # -- elements --------------------------------------------------------------------------------
 
@@ -252,11 +252,11 @@ class Methods:
 
     def clip(self, min: Any = None, max: Any = None) -> Tensor:
         """Limit the elements to an interval; ``None`` means no bound."""
-        return public("clip")(self, min, max)
+        return functions["clip"](self, min, max)
 
     def round(self, decimals: int = 0) -> Tensor:
         """Round the elements, halves to even."""
-        return public("round")(self, decimals)
+        return functions["round"](self, decimals)
 
     def __round__(self: Any, decimals: int | None = None) -> Tensor:
         x = self._read()

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.table import face, ops, public, registry
+from ..base.table import face, functions, ops, registry
 from ..base.tree import flatten
 from .convert import NotNumbers, as_tensor
 from .numpy_values import OnlyValues, instead, into_array, of_values
@@ -136,7 +136,7 @@ def counterpart(function: Any) -> Callable[..., Any]:
         If there is none; the message lists near names, and shows how to register one.
     """
     family = _family(function)
-    module = public(family) if family else face()
+    module = getattr(face(), family) if family else face()
     name = _OTHER_NAMES.get(function.__name__, function.__name__)
     ours = getattr(module, name, None)
     if callable(ours):
@@ -263,7 +263,7 @@ def _call_method(
         if method == "at":
             raise into_array(place, inputs[:1], f"use {advice}")
         raise TypeError(f"{place} does not work on tensors; use {advice}")
-    function = public(_METHODS[name, method])
+    function = functions[_METHODS[name, method]]
     takes = _parameters(function) or {}
     options = {"axis": 0, **kwargs}
     _refuse(place, function.__name__, {k: v for k, v in options.items() if k not in takes})

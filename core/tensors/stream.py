@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ..base.context import init_scope
-from ..base.table import late
+from ..base.table import services
 from ..ops.backends.owners import to_numpy
 from .convert import beside
 from .several import exclusive
@@ -61,7 +61,7 @@ class Stream(Variable):
     def of_process(cls) -> Stream:
         """Return the stream of functions without a generator, which ``set_seed`` seeds."""
         if cls.shared is None:
-            late("plugins.ops.random.functions").shared()
+            services["ops.random_generator"]()
         assert cls.shared is not None
         return cls.shared
 

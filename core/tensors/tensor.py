@@ -14,7 +14,7 @@ from ..base.handle import Handle
 from ..base.operators import BINARY, COMPARISONS, UNARY
 from ..base.sites import site_of
 from ..base.sizes import is_open
-from ..base.table import late, ops
+from ..base.table import above, late, ops, services
 from ..base.unknown import is_users_call, not_known
 from ..ops.backends.owners import backend_of, to_numpy
 from .methods import Methods, named_for_users
@@ -414,7 +414,7 @@ class Tensor(Handle, Operators):
         return self  # immutable; tapes would not know a copy
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = late("saving.pickling.reduced").tensor(self, protocol)
+        reduced: tuple[Any, ...] = services["saving.pickle_tensor"](self, protocol)
         return reduced
 
     def __repr__(self) -> str:
@@ -474,3 +474,6 @@ def is_raw(gradients: Sequence[Any]) -> bool:
 def arrays_of(values: Sequence[Any]) -> tuple[Any, ...]:
     """Return the arrays of tensors, and anything else unchanged."""
     return tuple([x.array if type(x) is Tensor else x for x in values])
+
+
+above.Tensor = Tensor

@@ -18,7 +18,7 @@ from ..base.handle import next_id
 from ..base.precision import CASTING, computing, in_precision
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
-from ..base.table import late
+from ..base.table import services
 from ..base.unknown import not_known
 from ..errors import TraceError
 from ..ops.backends.owners import check_same_backend, settled, settling
@@ -448,7 +448,7 @@ class Variable(Held):
         self._array = settled((array,))[0] if settling else array
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = late("saving.pickling.reduced").variable(self, protocol)
+        reduced: tuple[Any, ...] = services["saving.pickle_variable"](self, protocol)
         return reduced
 
     def __copy__(self) -> Variable:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..base.sizes import known_size, sizes_differ, unsure
-from ..base.table import ops, public
+from ..base.table import functions, ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
@@ -369,7 +369,7 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int)
     """Return a banded Jacobian's diagonals: rows ``2 * width + 1`` apart do not overlap."""
     count = 2 * width + 1
     # a NumPy array, or a tensor if the size is known only in a run: the code below works for both
-    columns: Any = np.arange(n) if known_size(n) else public("arange")(n)
+    columns: Any = np.arange(n) if known_size(n) else functions["arange"](n)
     seeds = columns % count == np.arange(count)[:, None]
     rows = _beside(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)

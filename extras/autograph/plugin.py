@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..core.extend import hookimpl, late
-from .conversion import missing_library
+from .conversion import do_not_convert, missing_library, running
 
 
 @hookimpl(trylast=True)
@@ -16,3 +16,9 @@ def gradtape_converters() -> Mapping[Any, Callable[..., Any]]:
     if missing_library() is None:
         found = late("autograph.overloads").OVERLOADS
     return found
+
+
+@hookimpl(trylast=True)
+def gradtape_services() -> dict[str, Any]:
+    """Provide what ``gradtape.function`` converts functions with."""
+    return {"autograph.running": running, "autograph.do_not_convert": do_not_convert}

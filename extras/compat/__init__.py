@@ -1,4 +1,4 @@
-"""Names for people who arrive from other frameworks; nothing here is imported by gradtape itself.
+"""Names for people who arrive from other frameworks; hints show them, nothing else uses them.
 
 ``import gradtape.compat.tensorflow as tf`` runs code that was written for ``tf.GradientTape``.
 """

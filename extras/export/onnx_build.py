@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from spox import _value_prop as constants
 from spox import build
 
-from ..core.extend import Symbol, Variable, public, to_numpy
+from ..core.extend import Symbol, Variable, face, to_numpy
 from .errors import ExportError
 from .onnx_arrays import Array
 from .onnx_namespace import Namespace
@@ -92,7 +92,7 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
     graph = model.graph
     graph.name = traced.name
     _tidy(graph)
-    model.producer_name, model.producer_version = "gradtape", public("__version__")
+    model.producer_name, model.producer_version = "gradtape", face().__version__
     if updates:
         helper.set_model_props(model, {"gradtape.updates": json.dumps(updates)})
     constant = {name: v for v, name in traced.variables.items() if name not in updates}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import Variable, known_size, ops, public
+from ...core.extend import Variable, functions, known_size, ops
 from .. import activations, initializers
 from ..base.configured import Configured
 from ..base.losses import Rules
@@ -147,6 +147,6 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         x = self.fitted(x, {i: sizes[a] for i, a in zip(places, self._given) if a in sizes})
         kernel = self.kernel.value
         x = x.astype(kernel.dtype) if x.dtype.kind in "biu" else x
-        y = public("einsum")(self.equation, x, kernel)
+        y = functions["einsum"](self.equation, x, kernel)
         y = y if self.bias is None else ops["add"](y, self.bias.value)
         return y if self.activation is None else self.activation(y)

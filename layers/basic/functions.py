@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import GradientTape, ops, public
+from ...core.extend import GradientTape, as_tensor, ops
 from .. import regularizers
 from ..base.configured import Configured
 from ..base.layer import Layer
@@ -156,7 +156,7 @@ class Masking(Configured, saved_as="layers.Masking"):
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
         """Return where steps are not padding."""
-        return self._seen(public("as_tensor")(x), False)
+        return self._seen(as_tensor(x), False)
 
     def call(self, x: Any) -> Any:
         """Set padding steps to 0."""

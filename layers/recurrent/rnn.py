@@ -13,10 +13,11 @@ from ...core.extend import (
     Policy,
     Variable,
     add_to_loss,
+    as_tensor,
     collecting,
+    functions,
     known_size,
     ops,
-    public,
     sizes_differ,
 )
 from ..base.configured import Configured
@@ -236,7 +237,7 @@ class RNN(Configured, saved_as="layers.RNN"):
                     f"layer {self.name!r} ({type(self).__name__}): its cell has {count} states, "
                     f"got {len(given)}"
                 )
-            given = [public("as_tensor")(state) for state in given]
+            given = [as_tensor(state) for state in given]
             for state, n in zip(given, self._state_sizes()):
                 self._check_state(state.array.shape, (x.array.shape or (None,))[0], n)
             return given
@@ -298,7 +299,9 @@ class RNN(Configured, saved_as="layers.RNN"):
         if self.unroll:
             carry, outputs = _unrolled(body, (states, first), along, self.go_backwards)
         else:
-            carry, outputs = public("scan")(body, (states, first), along, reverse=self.go_backwards)
+            carry, outputs = functions["scan"](
+                body, (states, first), along, reverse=self.go_backwards
+            )
         states, last = carry
         last = states[0] if alone else last[0]
         rest = list(outputs or ())
@@ -312,7 +315,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         return last, outputs, states
 
     def _fitting(self, mask: Any, x: Any) -> Any:
-        mask = public("as_tensor")(mask)
+        mask = as_tensor(mask)
         given, wanted = mask.array.shape, (x.array.shape or (None, None))[:2]
         if given is None or len(given) != 2 or any(map(sizes_differ, given, wanted)):
             raise ValueError(

@@ -24,11 +24,11 @@ from ...core.extend import (
     as_tensor,
     check_by_rank,
     describe,
+    face,
     flatten,
     is_transformed,
     map_structure,
     pack_like,
-    public,
     reducing,
     to_numpy,
     told_by_ranks,
@@ -199,7 +199,7 @@ class WholeStep:
         self, program: WholeProgram, arrays: list[Any], parts: list[bool], whole: bool
     ) -> str:
         """Return a description of the step that must be equal on all processes."""
-        version = public("__version__")
+        version = face().__version__
         said = f"called {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
         same = [x for x, part in zip(arrays, parts, strict=True) if whole or not part]
         if same:

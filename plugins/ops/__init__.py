@@ -7,12 +7,15 @@ which ``.importlinter`` checks.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 from ...core.extend import Op, hookimpl
+from ...public import HOMES
 from .common.op_builders import OPS
+from .random.functions import shared
 from .random.generator import Generator
 
-__all__ = ["gradtape_modules", "gradtape_ops"]
+__all__ = ["gradtape_modules", "gradtape_ops", "gradtape_services"]
 
 #: The meaning of what files name has never changed.
 gradtape_compatible_since = "0.1"
@@ -64,3 +67,15 @@ def gradtape_modules() -> dict[str, type]:
 def gradtape_ops() -> list[Op]:
     """Provide every op defined in this package."""
     return OPS
+
+
+@hookimpl(trylast=True)
+def gradtape_services() -> dict[str, Any]:
+    """Provide the public functions to packages below: methods of tensors call them."""
+    inside = f".{__name__.partition('.')[2]}."
+    found = {
+        f"ops.{name}": getattr(import_module(f".{home.removeprefix(inside)}", __name__), name)
+        for name, home in HOMES.items()
+        if home.startswith(inside)
+    }
+    return {**found, "ops.random_generator": shared}

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from ...core.extend import late, public
+from ...core.extend import services
 from .callback import Callback, Watching, number_of
 
 __all__ = ["BackupAndRestore", "CSVLogger", "ModelCheckpoint"]
@@ -85,9 +85,8 @@ class ModelCheckpoint(Watching):
             raise ValueError(
                 f"ModelCheckpoint: save_freq is 'epoch' or a number of batches, got {save_freq!r}"
             )
-        formats = late("saving.records.formats")
-        if not (save_weights_only and formats.writer_of(filepath)):
-            formats.check_format(filepath, "ModelCheckpoint")
+        if not (save_weights_only and services["saving.writer_of"](filepath)):
+            services["saving.check_format"](filepath, "ModelCheckpoint")
         self.save_freq, self.epoch, self.batches = save_freq, 0, 0
         self.filepath, self.verbose = str(filepath), bool(verbose)
         self.save_best_only = bool(save_best_only)
@@ -144,13 +143,9 @@ class ModelCheckpoint(Watching):
         if self.save_weights_only:
             self.model.save_weights(path)
         else:
-            _save(self.model, path)
+            services["saving.save"](self.model, path)
         if self.verbose:
             print(f"epoch {epoch + 1}: saved {path}")
-
-
-def _save(model: Any, path: str) -> None:
-    public("save")(model, path)  # training must not import saving
 
 
 class BackupAndRestore(Callback):

@@ -7,7 +7,7 @@ import operator
 from functools import reduce
 from typing import Any
 
-from ...core.extend import Tensor, ops, public
+from ...core.extend import Tensor, functions, ops
 
 # by their public names: training does not know which plugin provides them
 from ...nn import log_softmax
@@ -169,7 +169,7 @@ def _log_others(logs: Tensor, axis: int) -> Tensor:
     alone = ops["logical_not"](
         ops["any"](ops["greater"](rest, -math.inf), axis=axis, keepdims=True)
     )
-    others = public("logsumexp")(ops["where"](alone, 0.0, rest), axis=axis, keepdims=True)
+    others = functions["logsumexp"](ops["where"](alone, 0.0, rest), axis=axis, keepdims=True)
     small = ops["exp"](ops["where"](ops["logical_and"](inside, ~likely), logs, -1.0))
     found = ops["where"](likely, others, ops["log1p"](-small))
     return ops["where"](ops["logical_or"](~inside, ops["logical_and"](likely, alone)), 0.0, found)

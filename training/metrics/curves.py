@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, active_graph, as_tensor, ops, public, warn_user
+from ...core.extend import Tensor, Variable, active_graph, as_tensor, functions, ops, warn_user
 from .confusion import AtThresholds
 from .stateful import Stateful, quotient
 
@@ -110,7 +110,7 @@ def _joined(scores: Tensor, yes: Tensor, no: Tensor) -> tuple[Tensor, Tensor, Te
     rises = ops["not_equal"](scores, before).astype("int64")
     place = ops["cumsum"](rises, axis=0, reverse=False)
     few = ops["less"](place[-1], _KEPT)
-    place = public("cond")(few, lambda: place, lambda: _ranges(place, yes, no))
+    place = functions["cond"](few, lambda: place, lambda: _ranges(place, yes, no))
     # one sum of both takes less time than two
     both = ops["concatenate"](yes, no, axis=0), ops["concatenate"](place, place + _KEPT, axis=0)
     sums = ops["segment_sum"](*both, num=2 * _KEPT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ...core.extend import Tensor, Variable, as_tensor, ops, public
+from ...core.extend import Tensor, Variable, as_tensor, functions, ops
 from .clipping import clipped
 from .options import SUMS
 from .rules import returned
@@ -67,7 +67,7 @@ def _accumulate(
             for i in chosen:
                 held[i].assign_add(given[i])
 
-        public("cond")(due[counter], update, gather)
+        functions["cond"](due[counter], update, gather)
 
 
 class _Step(NamedTuple):

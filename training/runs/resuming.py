@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import late, warn_of_hidden
+from ...core.extend import services, warn_of_hidden
 from ...layers import initializers
 from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
@@ -139,8 +139,7 @@ class Run:
             )
         self._keeper: Any = None
         if checkpoint is not None:
-            keep = late("saving.checkpoints").Keeper
-            keeper = keep(checkpoint, {**session.trackables(), "fit": self})
+            keeper = services["saving.Keeper"](checkpoint, {**session.trackables(), "fit": self})
             self._keeper = ranks.keeper(keeper, session)
         self._found = self._keeper.find() if resume else None
         self._plan: Any = None

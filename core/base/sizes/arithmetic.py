@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import TraceError
 from ..context import active_graph
 from ..dtypes import default_dtype
-from ..table import ops, public
+from ..table import above, ops
 from ..unknown import user_line
 from .open_values import Open, is_open, key_of, known_size
 from .terms import (
@@ -401,8 +401,7 @@ def _computed(kind: str, a: Any, b: Any) -> Any:
     if x is None or y is None:
         return NotImplemented
     if kind != "/" and _is_narrow(a, b):
-        as_tensor = public("as_tensor")
-        given = [as_tensor(x) if isinstance(x, np.integer) else x for x in (a, b)]
+        given = [above.as_tensor(x) if isinstance(x, np.integer) else x for x in (a, b)]
         return _OPERATORS[kind](*given)
     if not any(type(number) is float or isinstance(number, Number) for number in (x, y)):
         result = _OF_SIZES[kind](x, y)
@@ -508,9 +507,10 @@ def _array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
     kinds: tuple[type, ...] = (np.ndarray, np.generic)
     if not any(isinstance(x, kinds) for x in inputs):
         kinds = (Open,)
-    as_tensor = public("as_tensor")
     tensors = [
-        as_tensor(x, "float64" if isinstance(x, Number) else None) if isinstance(x, kinds) else x
+        above.as_tensor(x, "float64" if isinstance(x, Number) else None)
+        if isinstance(x, kinds)
+        else x
         for x in inputs
     ]
     return getattr(ufunc, method)(*tensors, **kwargs)

@@ -62,6 +62,14 @@ def adapts(*names: str) -> Callable[[T], T]:
     return mark
 
 
+def paths_of(name: str) -> list[str]:
+    """Return the paths, without ``gradtape``, of objects that TensorFlow calls ``name``."""
+    found = (ALIASES[space].get(name, "tf.") for space in ("tf", "tf.math"))
+    known = [path for path in found if not path.startswith("tf.")]
+    adapted = getattr(getattr(sys.modules[_PACKAGE], name, None), "gradtape_names", ())
+    return [*known, *adapted]
+
+
 def namespace(name: str, contents: Any = None) -> Any:
     """Return a module with the names in the tables and those of another module.
 

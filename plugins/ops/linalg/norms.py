@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, current_backend, floats, in_precision, ops, public
+from ....core.extend import F, Tensor, current_backend, floats, functions, in_precision, ops
 from ..common.axes import Axis, as_axis, reduced_axes, reduced_shape
 from ..common.batching import along
 from ..common.kernels import at_hand, in_float32, kind_of
@@ -425,7 +425,7 @@ def clip_norms(
 
     def clip_large() -> list[Tensor]:
         """Clip where a norm overflows: dividing by infinity would give zeros."""
-        full_like = public("full_like")
+        full_like = functions["full_like"]
         unit = _UNITS.get(size.dtype.name, 1.0)
         return clip(ops["where"](fits, full_like(size, 1.0), full_like(size, unit)))
 
@@ -435,5 +435,5 @@ def clip_norms(
     fits = ops["isfinite"](size)
     if not getattr(size.array, "traced", False) or current_backend().waits:
         return clip_large(), size  # on a device, without reading whether they fit
-    found = public("cond")(ops["all"](fits), lambda: tuple(clip()), lambda: tuple(clip_large()))
+    found = functions["cond"](ops["all"](fits), lambda: tuple(clip()), lambda: tuple(clip_large()))
     return list(found), size

@@ -17,11 +17,11 @@ from ....core.extend import (
     Tensor,
     as_tensor,
     check_held,
+    functions,
     is_open,
     known_size,
     largest,
     ops,
-    public,
     rank_of,
     same_size,
 )
@@ -262,7 +262,7 @@ def _statistic(x: Any, axis: int, mode: str) -> Any:
         value = ops["mean"](x, axis=axis, keepdims=True)
     else:
         # by its public name: the room of statistics stands above this one
-        value = public("median")(x, axis=axis, keepdims=True)
+        value = functions["median"](x, axis=axis, keepdims=True)
     if x.dtype.kind in "iu":
         value = ops["round"](value)
     return ops["cast_like"](value, x)

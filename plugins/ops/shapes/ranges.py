@@ -15,12 +15,12 @@ from ....core.extend import (
     as_tensor,
     beside,
     default_dtype,
+    functions,
     host_array,
     is_open,
     is_transformed,
     largest,
     ops,
-    public,
     with_each_other,
 )
 from ..common.dtypes import SCALARS, inexact, real_of
@@ -83,7 +83,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made from unknown ones; the dtype is that of known ones."""
     numbers = [_number(x, name) for x in given]
-    result = public(name)(*map(_stand_in, given), dtype=dtype).dtype
+    result = functions[name](*map(_stand_in, given), dtype=dtype).dtype
     # what NumPy computes in and what the result is may be two dtypes
     asked = result.name if name == "arange" else None if dtype is None else as_dtype(dtype).name
     made: Tensor = table(name, *numbers, asked, dtype=result)

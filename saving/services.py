@@ -1,0 +1,24 @@
+"""What packages below this one use of it; each is imported when it is first used."""
+
+from __future__ import annotations
+
+from ..core.extend import hookimpl
+
+_PLACES = {
+    "Keeper": "checkpoints:Keeper",
+    "check_format": "records.formats:check_format",
+    "load_weights": "weights.load:load_weights",
+    "pickle_concrete_function": "pickling.reduced:concrete_function",
+    "pickle_function": "pickling.reduced:function",
+    "pickle_tensor": "pickling.reduced:tensor",
+    "pickle_variable": "pickling.reduced:variable",
+    "save": "writing.save:save",
+    "save_weights": "weights.save:save_weights",
+    "writer_of": "records.formats:writer_of",
+}
+
+
+@hookimpl(trylast=True)
+def gradtape_services() -> dict[str, str]:
+    """Provide pickling, checkpoints and weights."""
+    return {f"saving.{name}": f"{__package__}.{place}" for name, place in _PLACES.items()}
