@@ -29,7 +29,8 @@ def _link(source: Path, target: Path, left_out: set[tuple[str, ...]]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in source.iterdir():
         inside = {names[1:] for names in left_out if names[0] == path.name}
-        if path.name in ("__pycache__", ".git") or () in inside:
+        empty = path.is_dir() and not any(path.glob("[!_]*")) and not any(path.glob("*.py"))
+        if path.name in ("__pycache__", ".git") or empty or () in inside:
             continue
         if inside:
             _link(path, target / path.name, inside)
@@ -49,6 +50,11 @@ def build(site: Path, extras: list[str]) -> dict[str, str]:
             _link(home / root, site / "gradtape", left_out)
     else:
         _link(home, site / "gradtape", left_out)
+    # what an editable install looks with finds the whole package
+    (site / "sitecustomize.py").write_text(
+        "import sys\n"
+        "sys.meta_path[:] = [x for x in sys.meta_path if '__editable__' not in str(x)]\n"
+    )
     info = site / "gradtape.dist-info"
     info.mkdir()
     found = distribution("gradtape")
