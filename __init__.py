@@ -43,15 +43,15 @@ _TABLE = {
     ".core.functions.recompute": "recompute_grad",
     ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
-    ".core.ops.backends.selection": "backend",
+    ".core.ops.dispatch": "backend",
     ".core.registry.hookspecs": "hookimpl",
     ".core.registry.host": "registry",
     ".core.registry.managing": "disable_plugin order_plugins register_plugin unregister_plugin",
-    ".core.tape.arguments": "UnconnectedGradients",
+    ".core.tape.backward": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
     ".core.tensors.convert": "as_tensor constant",
-    ".core.tensors.questions": "ndim shape size",
-    ".core.tensors.standard": (
+    ".core.tensors.numpy_functions": "ndim shape size",
+    ".core.tensors.array_api": (
         "__array_namespace_info__ array asarray astype bool broadcast_shapes can_cast complex128 "
         "complex64 e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
         "int16 int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"

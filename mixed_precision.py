@@ -10,7 +10,7 @@ from __future__ import annotations
 
 # the whole package before its parts: threads that start with different parts would deadlock
 from .core import extend  # noqa: F401
-from .core.base.precision import Policy, get_policy, policy, set_policy
+from .core.base.dtypes import Policy, get_policy, policy, set_policy
 from .public import publish
 from .training import loss_scaling
 

@@ -7,6 +7,7 @@ It is apart from ``core.extend``, which gradtape's own packages use and which ch
 from __future__ import annotations
 
 from ..public import publish
+from .base.observers import begin_step, end_step
 from .base.sizes import (
     as_shape,
     as_size,
@@ -20,8 +21,7 @@ from .base.sizes import (
     smallest,
 )
 from .base.table import PACKAGE, F, ops
-from .base.unknown import user_line, warn_user
-from .base.watcher import begin_step, end_step
+from .base.user_code import user_line, warn_user
 from .batches.batched import as_batched, rank_of
 from .errors import BackendUnavailable, PluginError
 from .graphs.constants import local_constants
@@ -29,19 +29,17 @@ from .graphs.graph import Graph
 from .graphs.nodes import Node, Read, Symbol
 from .graphs.plain import argument_of, by_backend, compiling, default, kernel_of, plain
 from .module.module import Module, saved_classes
-from .ops.backends.backend import Backend
-from .ops.backends.owners import backend_of, to_numpy
-from .ops.backends.sender import Sender
-from .ops.backends.stopwatch import Stopwatch
+from .ops.backend import Backend, Sender, Stopwatch
 from .ops.collectives import Communicator, Engine
+from .ops.dispatch import backend_of, to_numpy
 from .ops.launching import Launcher, Place, place
 from .ops.rule import NONDIFF
 from .registry.hookspecs import hookimpl
 from .registry.host import registry
 from .registry.info import API, PluginInfo
+from .tensors.assignment import set_arrays
 from .tensors.convert import as_tensor
 from .tensors.op import Op
-from .tensors.several import set_arrays
 
 __all__ = [
     "API",

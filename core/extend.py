@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from ..hints import hinted
 from ..public import publish
+from .base.array_types import BINARY, COMPARISONS, UNARY, ArrayOperators, next_id
 from .base.context import (
     active_graph,
     active_tapes,
     calling_in,
     converting,
+    deriving,
     init_scope,
     inlining,
     is_noted,
@@ -24,34 +26,29 @@ from .base.context import (
     recording_to,
     reducing,
     setting_up,
+    tell_lacking,
     tracing_into,
 )
 from .base.dtypes import (
+    CASTING,
     SCALARS,
     as_dtype,
+    as_policy,
+    computing,
+    computing_in,
     default_dtype,
+    in_precision,
     is_differentiable,
     kind_of,
     numpy_dtype,
     refuse_bfloat16,
 )
-from .base.generations import MADE
-from .base.handle import next_id
-from .base.holders import COUNTS, Kept, WeakIdentityDict
-from .base.limits import deriving, tell_lacking
-from .base.operators import BINARY, COMPARISONS, UNARY, ArrayOperators
-from .base.precision import (
-    CASTING,
-    as_policy,
-    computing,
-    computing_in,
-    in_precision,
-)
 
 # their public names are those of `gradtape.mixed_precision`
-from .base.precision import Policy as Policy
-from .base.precision import policy as policy
-from .base.recorder import Everything, Recorder
+from .base.dtypes import Policy as Policy
+from .base.dtypes import policy as policy
+from .base.lifetimes import COUNTS, MADE, Kept, WeakIdentityDict
+from .base.observers import Everything, Recorder, Watcher, begin_step, end_step, stage
 from .base.sizes import (
     Dim,
     Formula,
@@ -83,18 +80,20 @@ from .base.sizes import (
 from .base.spec import TensorSpec, describe
 from .base.table import F, face, functions, late, late_entry, ops, services
 from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
-from .base.unknown import is_users_call, line_of, not_known, user_line, warn_user
-from .base.watcher import Watcher, begin_step, end_step, stage
+from .base.user_code import is_users_call, line_of, not_known, user_line, warn_user
 from .batches.batched import (
     Batched,
     Shared,
     as_batched,
+    check_randomness,
     has_level,
+    in_words,
+    key_for_examples,
+    leave,
     rank_of,
     row_of,
     seen_rows,
 )
-from .batches.boundary import check_randomness, in_words, key_for_examples, leave
 from .contract import API
 from .errors import BackendUnavailable, PluginError
 from .functions.branch import Branch, holding, joined, trace_branch
@@ -164,12 +163,7 @@ from .module.hidden import is_code, slots_of, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
 from .module.told import told
-from .ops.backends.backend import Backend
-from .ops.backends.owners import backend_of, check_same_backend, scope_of, settled, to_numpy
-from .ops.backends.promotion import promoting
-from .ops.backends.selection import backend, current_backend, current_device
-from .ops.backends.sender import Sender
-from .ops.backends.stopwatch import Stopwatch
+from .ops.backend import Backend, Sender, Stopwatch
 from .ops.collectives import (
     BatchRows,
     Communicator,
@@ -188,12 +182,23 @@ from .ops.collectives import (
 )
 from .ops.collectives import agreed as collectives_agreed
 from .ops.collectives import told as told_by_ranks
-from .ops.dispatch import ScalarTable, is_transformed, register_array_type
-from .ops.host_kernels import runs_on_host
+from .ops.dispatch import (
+    ScalarTable,
+    backend,
+    backend_of,
+    check_same_backend,
+    current_backend,
+    current_device,
+    is_transformed,
+    register_array_type,
+    scope_of,
+    settled,
+    to_numpy,
+)
+from .ops.kernels import FirstRun, check_specs, runs_on_host, watching
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
-from .ops.results import FirstRun, check_specs
+from .ops.promotion import promoting
 from .ops.rule import NONDIFF, Composed
-from .ops.watching import watching
 from .registry.hooks import near_names
 from .registry.hookspecs import hookimpl
 from .registry.host import HOST, registry
@@ -205,6 +210,7 @@ from .registry.registry import Registry
 from .registry.settings import DISABLE, MODULES, VARIABLES, is_strict, listed, reporting
 from .registry.versions import means_the_same
 from .tape.tape import GradientTape
+from .tensors.assignment import exclusive, put_away, put_back, set_arrays
 from .tensors.convert import (
     among,
     as_tensor,
@@ -218,14 +224,12 @@ from .tensors.convert import (
     with_each_other,
     with_others,
 )
-from .tensors.held import Held
 from .tensors.indexing import decode_index
 from .tensors.notebooks import Text
-from .tensors.op import Op
-from .tensors.quick import BinaryOp, UnaryOp
-from .tensors.several import exclusive, put_away, put_back, set_arrays
+from .tensors.op import BinaryOp, Op, UnaryOp
 from .tensors.stream import Stream
 from .tensors.tensor import Operators, Tensor
+from .tensors.value_holder import ValueHolder
 from .tensors.variable import Pending, Variable
 from .transforms.forward import ForwardAccumulator
 from .transforms.vmap import vmap
@@ -274,7 +278,6 @@ __all__ = [
     "Function",
     "GradientTape",
     "Graph",
-    "Held",
     "Kept",
     "Launcher",
     "Module",
@@ -308,6 +311,7 @@ __all__ = [
     "TensorSpec",
     "Text",
     "UnaryOp",
+    "ValueHolder",
     "Variable",
     "Watcher",
     "WeakIdentityDict",

@@ -25,9 +25,9 @@ ALLOWED: dict[str, str] = {
     "public._public_names_of": "hides its own private attributes",
     "core.module.families.complete_docstring": "completes its own docstrings",
     # these tell a library's values and frames from the user's, and no plugin's from gradtape's
-    "core.base.known._is_foreign": "arrays that the user passes, as opposed to tensors",
-    "core.base.known._parts": "tensors have no parts to search for numbers",
-    "core.base.sizes.values.__array__": "NumPy may ask for the shape of sizes for gradtape",
+    "core.tape.reads._is_foreign": "arrays that the user passes, as opposed to tensors",
+    "core.tape.reads._parts": "tensors have no parts to search for numbers",
+    "core.base.sizes.unknowns.__array__": "NumPy may ask for the shape of sizes for gradtape",
     "distributed.faults.lifeline._place": "the line of the user's code",
 }
 

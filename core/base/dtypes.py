@@ -1,13 +1,24 @@
-"""Data types: NumPy's, with ``float32`` as the type of Python floats.
+"""Data types, and the precision policies that choose them for layers.
 
-Promotion is NumPy 2's: Python scalars are weak, arrays are not.
+The types are NumPy's, with ``float32`` as the type of Python floats. Promotion is NumPy 2's: Python
+scalars are weak, arrays are not.
+
+A policy says in which dtype layers compute, and which dtype their variables have. NumPy has no
+``bfloat16``, so tensors cannot have it either: values computed in it are ``float32`` numbers
+rounded to ``bfloat16``. Products of such values, summed in ``float32``, are the same as on hardware
+that multiplies ``bfloat16``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
+
+from .table import ops
 
 #: Python scalars are weak: they take the dtype of the arrays that they are combined with.
 SCALARS = frozenset({bool, int, float, complex})
@@ -150,3 +161,214 @@ def kind_of(dtype: Any) -> str:
 def is_differentiable(dtype: np.dtype[Any]) -> bool:
     """Return whether gradients exist for ``dtype``: floating and complex types only."""
     return dtype.kind in "fc"
+
+
+# -- precision policies ----------------------------------------------------------------------------
+
+
+_MIXED = {"mixed_float16": "float16", "mixed_bfloat16": "bfloat16"}
+
+#: Empty until the first use of a policy: until then, :data:`computing` is not read.
+CASTING: list[str] = []
+#: The dtype in which a layer's code reads its variables; None for their own.
+computing: ContextVar[str | None] = ContextVar("gradtape_computing", default=None)
+
+
+class Policy:
+    """The dtype in which a layer computes, and the dtype of its variables.
+
+    Parameters
+    ----------
+    name
+        ``"mixed_float16"``, ``"mixed_bfloat16"``, or a floating dtype for both.
+
+    Attributes
+    ----------
+    compute_dtype : str
+        The dtype in which the layer computes: ``"float16"``, ``"bfloat16"``, ``"float32"``, ...
+        For ``bfloat16``, tensors are ``float32`` with values rounded to ``bfloat16``.
+    variable_dtype : str
+        The dtype of its variables: ``"float32"`` for a mixed policy.
+
+    Raises
+    ------
+    ValueError
+        If there is no policy of that name.
+
+    Examples
+    --------
+    >>> half = gt.mixed_precision.Policy("mixed_float16")
+    >>> half.compute_dtype, half.variable_dtype
+    ('float16', 'float32')
+    """
+
+    __slots__ = ("compute_dtype", "name", "variable_dtype")
+
+    def __init__(self, name: str) -> None:
+        if name not in _MIXED:
+            try:
+                if as_dtype(name).kind != "f":
+                    raise TypeError(name)
+            except TypeError:
+                hint = "; use 'mixed_bfloat16'" if name == "bfloat16" else ""
+                raise ValueError(
+                    f"unknown precision policy {name!r}; a policy is one of {(*_MIXED, 'float32')} "
+                    f"or another floating dtype of tensors{hint}"
+                ) from None
+        self.name = name if name in _MIXED else as_dtype(name).name
+        self.compute_dtype = _MIXED.get(self.name, self.name)
+        self.variable_dtype = "float32" if self.mixed else self.name
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the two dtypes differ."""
+        return self.name in _MIXED
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[type[Policy], tuple[str]]:
+        return Policy, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"<Policy {self.name!r}>"
+
+
+_FLOAT32 = Policy("float32")
+_selected = _FLOAT32
+_scoped: ContextVar[Policy | None] = ContextVar("gradtape_policy", default=None)
+
+
+def get_policy() -> Policy:
+    """Return the policy of layers that are created now without a ``dtype``.
+
+    Returns
+    -------
+    Policy
+        The policy of the innermost :func:`gradtape.mixed_precision.policy` block, otherwise the one
+        that :func:`gradtape.mixed_precision.set_policy` set; ``float32`` by default.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.get_policy()
+    <Policy 'float32'>
+    """
+    return _scoped.get() or _selected
+
+
+def set_policy(policy: str | Policy) -> None:
+    """Set the policy of layers that are created from now on, in the whole process.
+
+    Parameters
+    ----------
+    policy
+        ``"mixed_float16"``, ``"mixed_bfloat16"``, or the default, ``"float32"``, with which a layer
+        computes in the dtype of its input and weights.
+
+    Raises
+    ------
+    ValueError
+        If it is another policy.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.set_policy("mixed_float16")
+    >>> gt.layers.Dense(2).compute_dtype
+    'float16'
+    >>> gt.mixed_precision.set_policy("float32")
+    """
+    global _selected
+    _selected = _for_all(policy, "set_policy")
+
+
+@contextmanager
+def policy(policy: str | Policy) -> Iterator[Policy]:
+    """Set the policy of layers that are created in a block.
+
+    Layers keep the policy that they were created with, wherever they are called.
+
+    Parameters
+    ----------
+    policy
+        As for :func:`gradtape.mixed_precision.set_policy`.
+
+    Yields
+    ------
+    Policy
+        The policy.
+
+    Raises
+    ------
+    ValueError
+        If there is no policy of that name, or it does not apply to all layers.
+
+    Examples
+    --------
+    >>> with gt.mixed_precision.policy("mixed_bfloat16"):
+    ...     layer = gt.layers.Dense(2)
+    >>> layer.policy
+    <Policy 'mixed_bfloat16'>
+    """
+    chosen = _for_all(policy, "policy")
+    token = _scoped.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _scoped.reset(token)
+
+
+def _for_all(policy: str | Policy, method: str) -> Policy:
+    found = policy if isinstance(policy, Policy) else Policy(policy)
+    if not found.mixed and found != _FLOAT32:
+        raise ValueError(
+            f"{method}: {found.name!r} cannot be the policy of all layers; pass it to a layer as "
+            "dtype=, or use set_default_dtype"
+        )
+    return found
+
+
+def as_policy(dtype: Any) -> Policy | None:
+    """Return the policy of a layer's ``dtype`` argument; None if it has no policy of its own."""
+    if dtype is None:
+        found = get_policy()
+        if not found.mixed:
+            return None
+    elif isinstance(dtype, Policy):
+        found = dtype
+    elif isinstance(dtype, str) and dtype in (*_MIXED, "bfloat16"):
+        found = Policy(dtype)
+    elif as_dtype(dtype).kind == "f":
+        found = Policy(as_dtype(dtype).name)
+    else:
+        return None
+    if (found.mixed or found == _FLOAT32) and not CASTING:
+        CASTING.append(found.name)
+    return found
+
+
+@contextmanager
+def computing_in(dtype: str | None) -> Iterator[None]:
+    """Run a block that reads variables in a dtype, or in their own dtypes for None."""
+    token = computing.set(dtype)
+    try:
+        yield
+    finally:
+        computing.reset(token)
+
+
+def in_precision(x: Any, dtype: str | None) -> Any:
+    """Return a floating tensor in a dtype of :data:`computing`; any other tensor unchanged.
+
+    Only narrower dtypes are cast to ``float32``.
+    """
+    if dtype is None or kind_of(x.array.dtype) != "f":
+        return x
+    own = numpy_dtype(x.array.dtype).name
+    if dtype == "bfloat16":
+        return ops["round_to_bfloat16"](x if own == "float32" else ops["cast"](x, dtype="float32"))
+    if own == dtype or (dtype == "float32" and own != "float16"):
+        return x
+    return ops["cast"](x, dtype=dtype)

@@ -19,13 +19,13 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import known_size, sizes_differ
 from ..base.table import F
 from ..errors import PluginError, TraceError
-from ..ops.backends.owners import scope_of
-from ..ops.dispatch import check_alive, register_array_type
+from ..ops.dispatch import check_alive, register_array_type, scope_of
 from ..ops.rule import Composed
-from ..tensors.op import Op
-from ..tensors.quick import BinaryOp
+from ..tensors.op import BinaryOp, Op
 from ..tensors.tensor import Tensor
 from .batched import (
+    HIDE,
+    UNHIDE,
     Batched,
     Shared,
     as_batched,
@@ -35,7 +35,6 @@ from .batched import (
     running_levels,
     seen_rows,
 )
-from .boundary import HIDE, UNHIDE
 
 __all__: list[str] = []
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..base.context import active_batches, active_graph, active_tapes, reducing, tracing_into
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure, pack_like
-from ..base.unknown import warn_user
-from ..batches.batched import has_level, levels_of
-from ..batches.boundary import HIDE, UNHIDE
+from ..base.user_code import warn_user
+from ..batches.batched import HIDE, UNHIDE, has_level, levels_of
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
 from ..transforms.vmap import vmap

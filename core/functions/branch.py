@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
 
+from ..base.array_types import next_id
 from ..base.context import active_tapes, tracing_into
 from ..base.dtypes import SCALARS, is_differentiable
-from ..base.handle import next_id
-from ..base.recorder import Recorder
+from ..base.observers import Recorder
 from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..base.tree import flatten

@@ -12,8 +12,7 @@ import numpy as np
 
 from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
-from ..base.generations import MADE
-from ..base.holders import REPLACED
+from ..base.lifetimes import MADE, REPLACED
 from ..base.sizes import Open, holds, is_open
 from ..base.spec import TensorSpec, describe
 from ..base.table import registry, services
@@ -26,8 +25,8 @@ from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import check_alive, is_transformed
 from ..tensors.convert import as_tensor
-from ..tensors.held import Held
 from ..tensors.tensor import Tensor
+from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
 from .fitting import (
     as_declared,
@@ -508,7 +507,7 @@ class RestoredFunction(_Kept):
 
 def output_of(leaf: Any, closure: Closure) -> Any:
     """Return a part of a trace's result as an ``Output`` of its graph, or as the value itself."""
-    if isinstance(leaf, Held) or is_open(leaf):  # its value differs between runs
+    if isinstance(leaf, ValueHolder) or is_open(leaf):  # its value differs between runs
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
         if holds(_parts(leaf), Open):

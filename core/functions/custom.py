@@ -9,17 +9,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
 from ..base.dtypes import is_differentiable
-from ..base.generations import MADE
+from ..base.lifetimes import MADE
 from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
-from ..batches.boundary import of_each_example
+from ..batches.batched import of_each_example
 from ..errors import PluginError, TraceError
 from ..graphs.custom import GradientFunction, add_custom
 from ..ops.checks import check_rules, held_like
-from ..tape.broken import tell
+from ..tape.missing_gradients import tell
 from ..tensors.convert import as_tensor
-from ..tensors.recording import left_out, record_custom
+from ..tensors.custom_records import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom_inputs import Arguments, Layout, Parameters, Uses, identity_of, name_of

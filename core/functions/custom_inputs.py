@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.array_types import next_id
 from ..base.context import active_graph, training_mode
-from ..base.dtypes import is_differentiable
-from ..base.handle import next_id
-from ..base.precision import computing
-from ..base.recorder import Recorder
+from ..base.dtypes import computing, is_differentiable
+from ..base.observers import Recorder
 from ..base.tree import flatten, pack_like, structure
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op

@@ -23,8 +23,8 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
-from ..base.holders import REPLACED
-from ..base.precision import computing_in
+from ..base.dtypes import computing_in
+from ..base.lifetimes import REPLACED
 from ..base.spec import TensorSpec
 from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..base.context import active_batches, recording_to, strictness, tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.generations import MADE
+from ..base.lifetimes import MADE
 from ..base.sizes import unsure
 from ..base.spec import TensorSpec
 from ..errors import TraceError
@@ -15,7 +15,7 @@ from ..graphs.graph import Graph
 from ..graphs.nodes import Symbol
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
-from ..tape.broken import severed
+from ..tape.missing_gradients import severed
 from ..tape.tape import GradientTape
 from ..tensors.tensor import Tensor
 

@@ -17,14 +17,13 @@ from ..base.dtypes import is_differentiable
 from ..base.sizes import known_size
 from ..base.spec import TensorSpec
 from ..base.table import F, ops
-from ..batches.batched import Batched, as_batched, outermost, running_level, seen_rows
-from ..batches.boundary import HIDE, UNHIDE
+from ..batches.batched import HIDE, UNHIDE, Batched, as_batched, outermost, running_level, seen_rows
 from ..graphs.graph import Graph
 from ..graphs.nodes import Node, Symbol
 from ..graphs.replay import own_shapes, replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
-from ..tape.broken import severed, tell
+from ..tape.missing_gradients import severed, tell
 from ..tape.tape import GradientTape
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
+from ..base.array_types import next_id
 from ..base.context import (
     active_batches,
     active_graph,
@@ -19,19 +20,17 @@ from ..base.context import (
     strictness,
     training_mode,
 )
-from ..base.dtypes import is_differentiable
-from ..base.handle import next_id
-from ..base.precision import computing, computing_in
-from ..base.recorder import Everything, Recorder
+from ..base.dtypes import computing, computing_in, is_differentiable
+from ..base.observers import Everything, Recorder
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..ops.dispatch import is_transformed
-from ..tape.broken import severed, tell
-from ..tape.outer import summing_over_examples
+from ..tape.missing_gradients import severed, tell
+from ..tape.outer_tape import summing_over_examples
 from ..tape.tape import GradientTape
+from ..tensors.assignment import holding
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
-from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .custom import attach

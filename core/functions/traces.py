@@ -10,7 +10,7 @@ from ..base.context import training_mode
 from ..base.sizes import unsure
 from ..base.spec import TensorSpec
 from ..base.tree import flatten, pack_like, paths, sorted_keys
-from ..base.unknown import warn_user
+from ..base.user_code import warn_user
 from ..tensors.tensor import Tensor
 from .concrete import ConcreteFunction
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.unknown import warn_user
+from ..base.user_code import warn_user
 from ..errors import TraceError
 
 #: The memory of the state of NumPy's default generator: 624 words and a position.

@@ -10,10 +10,10 @@ from collections.abc import Collection, Sequence
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
+from ..base.array_types import next_id
 from ..base.dtypes import is_differentiable
-from ..base.handle import next_id
-from ..base.recorder import Everything, Recorder
-from ..base.sites import Site
+from ..base.observers import Everything, Recorder
+from ..base.user_code import Site
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable

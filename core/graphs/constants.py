@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..ops.backends.owners import backend_for_type
-from ..ops.dispatch import is_transformed
+from ..ops.dispatch import backend_for_type, is_transformed
 from .graph import Graph
 from .nodes import Symbol
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from ..base.context import active_tapes, recording_to, tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.recorder import Recorder
+from ..base.observers import Recorder
 from ..base.spec import TensorSpec
-from ..batches.batched import outermost
-from ..batches.boundary import HIDE, InBatch
+from ..batches.batched import HIDE, InBatch, outermost
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
 from .capture import Capture, Closure

@@ -10,16 +10,16 @@ from typing import Any
 
 from ..base.context import muting
 from ..base.dtypes import numpy_dtype
-from ..base.generations import MADE
+from ..base.lifetimes import MADE
+from ..base.observers import watcher
 from ..base.spec import describe
 from ..base.table import registry
-from ..base.unknown import warn_user
-from ..base.watcher import watcher
+from ..base.user_code import warn_user
 from ..errors import PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
+from ..tensors.assignment import exclusive
 from ..tensors.notebooks import Text
 from ..tensors.op import Op
-from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .graph import Graph
 from .nodes import Run, Symbol

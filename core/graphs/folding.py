@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..base.sizes import unsure
-from ..ops.backends.backend import Backend
+from ..ops.backend import Backend
 from ..tensors.op import Op
 from .nodes import Node, Symbol
 

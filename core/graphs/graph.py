@@ -18,10 +18,9 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
 from ..base.spec import InputSpec, TensorSpec
 from ..base.table import ops
-from ..base.unknown import user_line
+from ..base.user_code import user_line
 from ..errors import TraceError
-from ..ops.backends.owners import to_numpy
-from ..ops.dispatch import is_transformed, register_array_type
+from ..ops.dispatch import is_transformed, register_array_type, to_numpy
 from ..tensors.op import Op
 from .integers import known_integers
 from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written, nodes_within

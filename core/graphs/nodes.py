@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..base.array_types import ArrayOperators
 from ..base.context import active_graph
 from ..base.dtypes import numpy_dtype
-from ..base.operators import ArrayOperators
 from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
 from ..base.spec import describe
 from ..tensors.op import Op

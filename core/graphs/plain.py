@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..base.observers import stage
 from ..base.sizes import unsure
-from ..base.watcher import stage
 from ..errors import BackendUnavailable, DistributedError, PluginError
-from ..ops.backends.backend import Backend
-from ..ops.backends.owners import backend_for_type, scope_of, settled
-from ..ops.backends.selection import current_backend
-from ..ops.watching import told
-from ..tensors.op import Op
-from ..tensors.quick import BinaryOp
-from ..tensors.several import set_arrays
+from ..ops.backend import Backend
+from ..ops.dispatch import backend_for_type, current_backend, scope_of, settled
+from ..ops.kernels import told
+from ..tensors.assignment import set_arrays
+from ..tensors.op import BinaryOp, Op
 from .constants import local_constants
 from .folding import folded
 from .graph import Graph

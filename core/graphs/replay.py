@@ -14,17 +14,16 @@ from ..base.context import (
     running,
     tracing_into,
 )
-from ..base.precision import computing_in
+from ..base.dtypes import computing_in
 from ..base.sizes import Size, dims_of
 from ..base.spec import TensorSpec
 from ..base.table import ops
-from ..batches.batched import outermost
-from ..batches.boundary import key_for_examples, of_each_example
+from ..batches.batched import key_for_examples, of_each_example, outermost
 from ..errors import GradientError
-from ..ops.backends.owners import settled
+from ..ops.dispatch import settled
+from ..tensors.assignment import exclusive
+from ..tensors.custom_records import record_custom
 from ..tensors.op import Op
-from ..tensors.recording import record_custom
-from ..tensors.several import exclusive
 from ..tensors.tensor import Tensor
 from .constants import local_constants
 from .custom import add_custom

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..base.spec import describe
-from ..ops.backends.owners import to_numpy
+from ..ops.dispatch import to_numpy
 from .nodes import BaseGraph, CustomGradient, Read, SharedRule, Symbol, Written, nodes_within
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..base.holders import WeakIdentityDict
-from ..base.precision import in_precision
+from ..base.dtypes import in_precision
+from ..base.lifetimes import WeakIdentityDict
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable

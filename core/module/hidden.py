@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.unknown import warn_user
+from ..base.user_code import warn_user
 from ..functions.concrete import RestoredFunction
 from ..functions.function import Function
 from ..tensors.tensor import Tensor

@@ -12,12 +12,12 @@ import numpy as np
 
 from ...hints import Lacking, hinted
 from ..base.context import told_trainable
-from ..base.holders import REPLACED
+from ..base.lifetimes import REPLACED
 from ..base.table import services
 from ..functions.concrete import RestoredFunction
 from ..functions.function import STORE, Function
-from ..tensors.recording import transfer
-from ..tensors.several import exclusive
+from ..tensors.assignment import exclusive
+from ..tensors.custom_records import transfer
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .calls import CALLS, PLAIN, handing_on, noting

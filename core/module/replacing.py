@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.context import active_tapes
-from ..base.recorder import Everything
+from ..base.observers import Everything
 from ..base.table import late
-from ..base.unknown import warn_user
+from ..base.user_code import warn_user
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable

@@ -5,7 +5,7 @@ Built on base. Exports ``Primitive``, ``Rule``, dispatch by array type, and ``Ba
 
 from __future__ import annotations
 
-from .backends.backend import Backend
+from .backend import Backend
 from .dispatch import is_transformed, register_array_type
 from .primitive import Primitive
 from .rule import NONDIFF, Composed, Rule

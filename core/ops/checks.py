@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..base.array_types import Handle
 from ..base.dtypes import SCALARS, is_differentiable, kind_of, numpy_dtype
-from ..base.handle import Handle
 from ..base.sizes import same_shape, shapes_differ
 from ..base.table import F, above
 from ..errors import BackendMismatch, GradientError
-from .backends.owners import shape_witness
+from .dispatch import shape_witness
 from .primitive import Primitive
 from .rule import Rule, remember
 

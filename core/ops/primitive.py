@@ -13,18 +13,23 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS
-from ..base.generations import MADE
+from ..base.lifetimes import MADE
 from ..base.sizes import Open
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
-from .backends.backend import Backend
-from .backends.owners import backend_for_type, shape_witness
-from .dispatch import ScalarTable, scalar_tables, transforms, with_symbols
-from .floats import floating_places, in_floats
+from .backend import Backend
+from .dispatch import (
+    ScalarTable,
+    backend_for_type,
+    scalar_tables,
+    shape_witness,
+    transforms,
+    with_symbols,
+)
+from .kernels import checked_result, watched
+from .promotion import floating_places, in_floats
 from .record import Integers, check_traits, known, signature
-from .results import checked_result
 from .rule import BatchRule, ForwardRule, Rule, one_by_one
-from .watching import watched
 
 
 class _Text:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from ..base.table import F
 from ..errors import PluginError
-from .backends.owners import shape_witness
+from .dispatch import shape_witness
 
 if TYPE_CHECKING:
     from .primitive import Primitive

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...public import IMPORTING
-from ..base.generations import MADE
+from ..base.lifetimes import MADE
 from ..errors import PluginError
 from ..ops.checks import check_rules
 from .info import PluginInfo

@@ -16,7 +16,7 @@ import pluggy
 from ..errors import PluginError
 
 if TYPE_CHECKING:
-    from ..ops.backends.backend import Backend
+    from ..ops.backend import Backend
     from ..ops.collectives import Engine
     from ..tensors.op import Op
 

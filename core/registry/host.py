@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from ...public import IMPORTING
 from ..base import table
-from ..base.generations import MADE
-from ..base.unknown import count_as_library, user_line, warn_user
+from ..base.lifetimes import MADE
+from ..base.user_code import count_as_library, user_line, warn_user
 from ..errors import PluginError
-from ..ops.backends import owners
+from ..ops import dispatch
 from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
@@ -153,7 +153,7 @@ class PluginHost:
         with IMPORTING:
             old, self._registry = self._registry, None
             table.forget()
-            owners.forget()
+            dispatch.forget()
             if old is not None:
                 self._meant = old.meanings.all()
                 self._loaders = dict(old.late_ops)

@@ -12,7 +12,7 @@ from ...hints import add as add_hint
 from ...hints import classes
 from ..base.table import face
 from ..errors import PluginError
-from ..ops.backends.backend import Backend
+from ..ops.backend import Backend
 from ..ops.checks import check_rules
 from ..ops.collectives import Engine
 from ..ops.primitive import Primitive

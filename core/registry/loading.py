@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base.unknown import line_of, warn_user
+from ..base.user_code import line_of, warn_user
 from ..errors import PluginError
 from .hooks import Hook, near_names
 from .info import PluginInfo

@@ -19,7 +19,7 @@ from .replacements import called
 from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:
-    from ..ops.backends.backend import Backend
+    from ..ops.backend import Backend
     from ..ops.collectives import Engine
     from ..tensors.op import Op
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..base.dtypes import as_dtype
 from ..errors import PluginError, UnknownName, UnknownOp
-from ..ops.backends.backend import Backend
+from ..ops.backend import Backend
 from ..ops.collectives import Engine
-from ..ops.host_kernels import host_kernel
+from ..ops.kernels import host_kernel
 from ..ops.primitive import Primitive
 from .hooks import near_names
 from .hookspecs import PROJECT

@@ -10,14 +10,13 @@ import numpy as np
 
 from ..base.context import BackwardPass, active_tapes, running
 from ..base.dtypes import SCALARS, kind_of
-from ..base.recorder import Everything, Recorder
+from ..base.observers import Everything, Recorder
 from ..base.spec import describe
 from ..base.tree import flatten
-from ..base.unknown import user_line
+from ..base.user_code import user_line
 from ..batches.batched import Batched
 from ..errors import NonFiniteError
-from ..ops.backends.owners import backend_of, scope_of, to_numpy
-from ..ops.dispatch import is_transformed
+from ..ops.dispatch import backend_of, is_transformed, scope_of, to_numpy
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 

@@ -12,15 +12,12 @@ from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
 from ..base.sizes import sizes_differ, unsure
 from ..base.table import F, functions, ops
-from ..base.unknown import user_line, warn_user
-from ..batches.batched import Batched, running_level, whole_shape
-from ..batches.boundary import in_trace, leave
+from ..base.user_code import user_line, warn_user
+from ..batches.batched import Batched, in_trace, leave, running_level, whole_shape
 from ..errors import TraceError
-from ..ops.backends.owners import backend_for_type
-from ..ops.backends.selection import current_backend
-from ..ops.dispatch import is_transformed
+from ..ops.dispatch import backend_for_type, current_backend, is_transformed
 from ..tensors.tensor import Tensor
-from .outer import batching
+from .outer_tape import batching
 
 if TYPE_CHECKING:
     from .tape import GradientTape

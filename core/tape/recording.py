@@ -11,20 +11,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
-from ..base.context import active_batches, active_tapes
+from ..base.array_types import next_id
+from ..base.context import active_batches, active_tapes, changing
 from ..base.dtypes import is_differentiable, kind_of
-from ..base.handle import next_id
-from ..base.limits import changing
-from ..base.recorder import Recorder
+from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
-from ..ops.backends.owners import shape_witness
-from ..ops.dispatch import transforms
+from ..ops.dispatch import shape_witness, transforms
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
-from .broken import lost_inputs
+from .missing_gradients import lost_inputs
 from .reads import Reads, numbers_of
 from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
 

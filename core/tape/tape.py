@@ -15,24 +15,23 @@ from ..base.context import active_graph, active_tapes, after_batches, reducing, 
 from ..base.dtypes import DTYPES, is_differentiable
 from ..base.table import F
 from ..base.tree import flatten, pack_like
-from ..base.unknown import is_users_call
+from ..base.user_code import is_users_call
 from ..batches.batched import whole_shape
-from ..ops.backends.owners import scope_of
+from ..ops.dispatch import scope_of
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
-from .arguments import (
+from .backward import (
     UnconnectedGradients,
     check_rows,
     handle_of,
     refuse_parts,
+    run_backward,
     seeds_of,
     unconnected_kind,
 )
-from .backward import run_backward
-from .broken import check_paths
-from .explain import explain, warn_of_none
 from .jacobian import batch_jacobian, check_examples, jacobian
-from .outer import OuterTape
+from .missing_gradients import check_paths, explain, warn_of_none
+from .outer_tape import OuterTape
 from .recording import RecordingTape
 from .records import reachable, saved_tensors
 

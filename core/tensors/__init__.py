@@ -10,12 +10,11 @@ from typing import Any
 
 from ...hints import hinted
 from ..base.table import late
-from . import in_place  # noqa: F401  # gives variables their in-place operators
+from . import assignment  # noqa: F401  # gives variables their in-place operators
 from .convert import as_tensor, constant
+from .custom_records import transfer
 from .indexing import At, getitem, refuse_item
-from .op import Op
-from .quick import BinaryOp, UnaryOp
-from .recording import transfer
+from .op import BinaryOp, Op, UnaryOp
 from .tensor import Operators, Tensor
 from .variable import Variable
 
@@ -47,7 +46,7 @@ def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
     ValueError
         If ``api_version`` is one that gradtape does not know.
     """
-    return late("core.tensors.standard").namespace(api_version)
+    return late("core.tensors.array_api").namespace(api_version)
 
 
 # Members that are built on tensors but belong to their class. No other class gets members from

@@ -23,18 +23,25 @@ from ..base.sizes import (
 )
 from ..base.table import above, ops
 from ..base.tree import flatten
-from ..ops.backends.owners import backend_for_type
-from ..ops.backends.selection import current_backend, current_device, placed, selects
-from ..ops.dispatch import check_alive, is_transformed, transforms
-from ..ops.floats import cast_integers
-from .frames import numbers_of, why_no_numbers
+from ..ops.dispatch import (
+    backend_for_type,
+    check_alive,
+    current_backend,
+    current_device,
+    is_transformed,
+    placed,
+    selects,
+    transforms,
+)
+from ..ops.promotion import cast_integers
+from .data_frames import numbers_of, why_no_numbers
 from .tensor import Operators, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from ..ops.backends.backend import Backend
+    from ..ops.backend import Backend
     from ..ops.primitive import Primitive
 
 # Python's number types, the narrowest first, and their positions, also of the types that are one of

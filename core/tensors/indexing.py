@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..base.array_types import encode_index
 from ..base.dtypes import SCALARS
-from ..base.index import encode_index
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
-from ..ops.backends.owners import backend_of, to_numpy
-from ..ops.dispatch import is_transformed
+from ..ops.dispatch import backend_of, is_transformed, to_numpy
 from .convert import as_tensor, check_held, of_backend, with_others
 from .tensor import Tensor
 from .variable import Variable

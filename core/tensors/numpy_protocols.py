@@ -2,7 +2,7 @@
 
 ``Tensor.__array_ufunc__`` and ``__array_function__`` call this module. Arguments are matched by
 NumPy's names for them, so that their order may differ in gradtape's function. Results are tensors,
-whether a tape is active or not; ``numpy_values.py`` has the exceptions.
+whether a tape is active or not; ``numpy_functions.py`` has the exceptions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from ..base.table import face, functions, ops, registry
 from ..base.tree import flatten
 from .convert import NotNumbers, as_tensor
-from .numpy_values import OnlyValues, instead, into_array, of_values
+from .numpy_functions import OnlyValues, instead, into_array, of_values
 from .op import Op
 from .tensor import Operators
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from ..base.context import init_scope
 from ..base.table import services
-from ..ops.backends.owners import to_numpy
+from ..ops.dispatch import to_numpy
+from .assignment import exclusive
 from .convert import beside
-from .several import exclusive
 from .tensor import Tensor
 from .variable import Variable
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.array_types import BINARY, COMPARISONS, UNARY, Handle
 from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
-from ..base.handle import Handle
-from ..base.operators import BINARY, COMPARISONS, UNARY
-from ..base.sites import site_of
 from ..base.sizes import is_open
 from ..base.table import above, late, ops, services
-from ..base.unknown import is_users_call, not_known
-from ..ops.backends.owners import backend_of, to_numpy
+from ..base.user_code import is_users_call, not_known, site_of
+from ..ops.dispatch import backend_of, to_numpy
 from .methods import Methods, named_for_users
 from .notebooks import table
 
@@ -261,7 +259,7 @@ class Tensor(Handle, Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         active = active_tapes.get()
         if dtype is None and active and any(self.id in tape.records for tape in active):
-            objects: NDArray[Any] | None = late("core.tensors.numpy_values").kept(self)
+            objects: NDArray[Any] | None = late("core.tensors.numpy_functions").kept(self)
             if objects is not None:
                 return objects
         # without a tape, no one needs to know

@@ -12,20 +12,26 @@ from typing import Any, NamedTuple, Never
 import numpy as np
 from numpy.typing import NDArray
 
+from ..base.array_types import next_id
 from ..base.context import active_graph, active_tapes, told_trainable
-from ..base.dtypes import default_dtype, is_differentiable, numpy_dtype
-from ..base.handle import next_id
-from ..base.precision import CASTING, computing, in_precision
+from ..base.dtypes import (
+    CASTING,
+    computing,
+    default_dtype,
+    in_precision,
+    is_differentiable,
+    numpy_dtype,
+)
 from ..base.sizes import Shape, same_shape
 from ..base.spec import TensorSpec
 from ..base.table import services
-from ..base.unknown import not_known
+from ..base.user_code import not_known
 from ..errors import TraceError
-from ..ops.backends.owners import check_same_backend, settled, settling
+from ..ops.dispatch import check_same_backend, settled, settling
 from .convert import as_held, check_cast, constant, own_array
-from .held import Held
 from .notebooks import table
 from .tensor import Tensor
+from .value_holder import ValueHolder
 
 #: What to use for arguments of PyTorch and TensorFlow.
 _MEANT = {
@@ -51,7 +57,7 @@ class Pending(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class Variable(Held):
+class Variable(ValueHolder):
     """A mutable tensor with a fixed shape and dtype.
 
     Reading a trainable variable inside a :class:`GradientTape` watches it. A value that was read

@@ -8,18 +8,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from ..base.context import active_batches, active_tapes, recording_to, strictness
+from ..base.array_types import next_id
+from ..base.context import active_batches, active_tapes, changing, recording_to, strictness
 from ..base.dtypes import is_differentiable
-from ..base.generations import MADE
-from ..base.handle import next_id
-from ..base.limits import changing
-from ..base.recorder import Recorder
+from ..base.lifetimes import MADE
+from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.spec import TensorSpec
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
-from ..tape.arguments import UnconnectedGradients, unconnected_kind
-from ..tape.broken import lost_inputs, tell
+from ..tape.backward import UnconnectedGradients, unconnected_kind
+from ..tape.missing_gradients import lost_inputs, tell
 from ..tape.reads import ReadReason, Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.table import F
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
-from ..tape.broken import tell, warn_of_breaks
+from ..tape.missing_gradients import tell, warn_of_breaks
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from .calls import (

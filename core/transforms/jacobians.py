@@ -15,8 +15,8 @@ from ..base.table import functions, ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
-from ..tape.broken import check_paths, warn_of_breaks
 from ..tape.jacobian import identity_rows, pull_rows, rows_beside
+from ..tape.missing_gradients import check_paths, warn_of_breaks
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor

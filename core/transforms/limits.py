@@ -1,9 +1,9 @@
 """Derivatives at points where they are limits: combined from those at points nearby.
 
-A kernel that meets such a point notes it (``core.base.limits``). The function then runs again, once
-at the same point to see whether it repeats itself, and at six points on a line through it, where
-the rules have an answer. If there is a limit, the derivative is smooth along that line, and the
-polynomial through the six values gives it. Four points with other arbitrary choices must agree.
+A kernel that meets such a point notes it (``core.base.context``). The function then runs again,
+once at the same point to see whether it repeats itself, and at six points on a line through it,
+where the rules have an answer. If there is a limit, the derivative is smooth along that line, and
+the polynomial through the six values gives it. Four points with other arbitrary choices must agree.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import active_graph, muting, reducing
-from ..base.limits import Derivation, deriving, tell_lacking
+from ..base.context import Derivation, active_graph, deriving, muting, reducing, tell_lacking
 from ..base.tree import flatten
 from ..batches.batched import Batched
-from ..ops.backends.owners import to_numpy
+from ..ops.dispatch import to_numpy
+from ..tensors.assignment import holding
 from ..tensors.convert import as_tensor
-from ..tensors.several import holding
 from ..tensors.tensor import Tensor
 
 #: Divisors of the length of a step: the larger ones are for functions with a singularity close by.

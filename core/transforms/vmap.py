@@ -11,10 +11,9 @@ from ..base.context import as_converted
 from ..base.sizes import agreed, known_size, same_size, sizes_differ, unsure
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
-from ..batches.batched import has_level, row_of, running_level
-from ..batches.boundary import HIDE, leave
+from ..batches.batched import HIDE, has_level, leave, row_of, running_level
 from ..ops.dispatch import check_alive
-from ..tape.outer import batching
+from ..tape.outer_tape import batching
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 

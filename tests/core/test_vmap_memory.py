@@ -416,7 +416,7 @@ def test_a_rule_runs_for_blocks_of_examples(name: str, around: Any) -> None:
 @pytest.mark.parametrize("rows", [3, 7, 64, 999, 1000, 1001, 4096])
 def test_blocks_are_the_whole_batch(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the number of rows is: what is shared, what is not, and a constant gradient."""
-    blocks = pytest.importorskip("gradtape.core.tape.blocks")
+    blocks = pytest.importorskip("gradtape.core.tape.outer_tape")
     monkeypatch.setattr(blocks, "_BLOCK", 64)
     monkeypatch.setattr(blocks, "_LARGE", 0)
     calls = []

@@ -47,7 +47,7 @@ def public_functions() -> dict[str, Any]:
     """Return the public ops and functions made of ops, by name; other names of them left out."""
     spaces = {f"{name}.": getattr(gt, name) for name in ("fft", "linalg", "nn", "random")}
     # of what stands directly under gradtape, the modules of numbers: no tapes, no transformations
-    numbers = (".plugins.ops.", ".core.tensors.questions", ".core.tensors.standard")
+    numbers = (".plugins.ops.", ".core.tensors.numpy_functions", ".core.tensors.array_api")
     paths = [name for name, home in HOMES.items() if home.startswith(numbers) and name[0] != "_"]
     paths += [prefix + name for prefix, module in spaces.items() for name in module.__all__]
     found: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """Sizes that a trace does not know: expressions that compute, compare and print as integers do.
 
-From the bottom up: :mod:`.open_values` (what needs a value and raises), :mod:`.terms` (sums, and
-proofs about them), :mod:`.values` (the classes), :mod:`.arithmetic` (their operators),
-:mod:`.formulas` (expressions as graphs and files hold them) and :mod:`.shapes`.
+From the bottom up: :mod:`.open_values` (what needs a value and raises), :mod:`.unknowns` (sums,
+proofs about them, and the classes), :mod:`.arithmetic` (their operators), :mod:`.formulas`
+(expressions as graphs and files hold them) and :mod:`.shapes`.
 """
 
 from .arithmetic import apart, as_symbol, exact_quotient, largest, same_size, smallest
@@ -20,8 +20,7 @@ from .shapes import (
     sizes_differ,
     unsure,
 )
-from .terms import Dim
-from .values import Condition, Number, Size, alone
+from .unknowns import Condition, Dim, Number, Size, alone
 
 __all__ = [
     "KINDS",

@@ -18,19 +18,22 @@ from ...errors import TraceError
 from ..context import active_graph
 from ..dtypes import default_dtype
 from ..table import above, ops
-from ..unknown import user_line
+from ..user_code import user_line
 from .open_values import Open, is_open, key_of, known_size
-from .terms import (
+from .unknowns import (
     Compound,
+    Condition,
     Monomial,
+    Number,
+    Size,
     Terms,
+    alone,
     difference,
     nonnegative,
     summed,
     terms_of,
     times,
 )
-from .values import Condition, Number, Size, alone
 
 # A product whose text would be longer is not expanded.
 _LONGEST_PRODUCT = 4000

@@ -13,8 +13,7 @@ from typing import Any
 
 from .arithmetic import largest, smallest
 from .open_values import Open
-from .terms import Compound, Dim, ordered_terms
-from .values import Condition, Number, Size
+from .unknowns import Compound, Condition, Dim, Number, Size, ordered_terms
 
 # the size limit of a formula's integers: files are untrusted
 _MOST_BITS = 4096

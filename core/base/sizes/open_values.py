@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import TraceError
 from ..context import active_graph
-from ..unknown import is_users_call, user_line
+from ..user_code import is_users_call, user_line
 
 # the longest and deepest expressions: beyond these limits, proofs and printing would be slow
 _LONGEST = 30_000

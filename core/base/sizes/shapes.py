@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import TraceError
 from .arithmetic import same_size
 from .open_values import OpenSize, is_open, known_size
-from .values import Size
+from .unknowns import Size
 
 # Each size is an integer, None if it is unknown, or a Size in a trace; None alone is an unknown
 # rank.

@@ -16,10 +16,10 @@ import gradtape
 
 from ...core.errors import TraceError
 from ...core.extend import (
-    Held,
     Size,
     Symbol,
     Tensor,
+    ValueHolder,
     as_shape,
     as_size,
     blunt,
@@ -158,7 +158,7 @@ def convert_to_tensor(
             return value
         if type(value) is _ARRAY:
             return gradtape.as_tensor(value)
-    if isinstance(value, Held):
+    if isinstance(value, ValueHolder):
         value = value.value  # as_tensor would return one tensor for all reads under a tape
     if dtype is None and dtype_hint is not None and not isinstance(value, Tensor):
         try:
@@ -173,7 +173,7 @@ def convert_to_tensor(
 @adapts("Tensor", "Variable")
 def is_tensor(x: Any) -> bool:
     """Return whether ``x`` is a tensor or a variable."""
-    return isinstance(x, (Tensor, Held))
+    return isinstance(x, (Tensor, ValueHolder))
 
 
 @adapts("Tensor.numpy")
@@ -370,7 +370,7 @@ class Standing(type):
         return super().__instancecheck__(instance)
 
 
-class Part(Held):
+class Part(ValueHolder):
     """A variable's value, which can also be called, or a part of it, which can be assigned."""
 
     __slots__ = ("_index", "_of", "_tensor")

@@ -1,28 +1,152 @@
-"""What kernels return, held to the op's record at their first run.
+"""Kernels on host memory, watched kernels, and kernels whose results are checked.
 
-A tensor would hold a wrong result, and fail later, where nothing names the op; a compiled program
-would broadcast it. A check takes as long as a small kernel, so only the first run is checked.
+Kernels on host memory are functions of NumPy arrays, for arrays of any backend. A watcher wraps
+kernels while it is active, and at no other time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.array_types import Handle
 from ..base.dtypes import SCALARS, numpy_dtype
-from ..base.handle import Handle
+from ..base.observers import Watcher, watcher
 from ..base.sizes import shapes_differ
 from ..base.spec import describe
+from ..base.table import registry
 from ..errors import PluginError
-from .backends.backend import Backend
-from .backends.owners import backend_for_type
-from .dispatch import transforms
+from .backend import Backend
+from .dispatch import backend_for_type, transforms
 from .record import inferred
 
 if TYPE_CHECKING:
     from .primitive import Primitive
+
+
+def native_kernel(op: Primitive, backend: Backend) -> Callable[..., Any] | None:
+    """Return the kernel that a backend itself has for an op whose own kernel is for the host."""
+    return op.host(backend) if callable(op.host) else None
+
+
+def runs_on_host(op: Primitive, backend: Backend) -> bool:
+    """Return whether an op's own kernel copies a backend's arrays to host memory.
+
+    Parameters
+    ----------
+    op
+        An op. A kernel that a plugin provides for the backend is another matter.
+    backend
+        The backend.
+    """
+    return bool(op.host) and backend.xp is not np and native_kernel(op, backend) is None
+
+
+def host_kernel(op: Primitive, backend: Backend) -> Callable[..., Any]:
+    """Return the kernel of an op that computes on host memory, for arrays of a backend."""
+    native = native_kernel(op, backend)
+
+    def kernel(xp: Any, *arrays: Any, **params: Any) -> Any:
+        if native is not None:
+            return native(*arrays, **params)
+        return _on_host(op, backend, arrays, params)
+
+    bound: Callable[..., Any] = backend.bind(kernel)
+    return bound
+
+
+def _on_host(op: Primitive, backend: Backend, given: Any, params: dict[str, Any]) -> Any:
+    """Call an op's kernel on copies of its arrays; numbers stay as they are."""
+    run: Any = op.kernel
+    found = inferred(op, given, params)
+    several = isinstance(found, list)
+
+    def function(*values: Any) -> tuple[Any, ...]:
+        rest = iter(values)
+        result = run(np, *[x if type(x) in SCALARS else next(rest) for x in given], **params)
+        return tuple(map(np.asarray, result if type(result) in (tuple, list) else (result,)))
+
+    arrays = [x for x in given if type(x) not in SCALARS]
+    results = [(shape, np.dtype(dtype)) for shape, dtype in (found if several else [found])]
+    parts = backend.on_host(function, arrays, results)
+    return tuple(parts) if several else parts[0]
+
+
+# -- watched kernels -------------------------------------------------------------------------------
+
+
+_LOCK = Lock()
+#: How many watchers there are, in all threads.
+_watchers = 0
+
+
+@contextmanager
+def watching(who: Watcher) -> Iterator[None]:
+    """Report the kernels that run in a block to a watcher.
+
+    Ops cache their kernels, so this clears all caches before and after the block. Other threads get
+    the same wrapped kernels, which find no watcher there and run as usual.
+    """
+    other = watcher.get()
+    if other is not None and not other.over:
+        raise RuntimeError(
+            "gradtape.profile() is already active here, and profiles cannot be nested: the outer "
+            "one measures this block too, and lists it by line and by layer"
+        )
+    _count(1)
+    watcher.set(who)
+    try:
+        yield
+    finally:
+        watcher.set(None)
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    global _watchers
+    with _LOCK:
+        before = _watchers
+        _watchers += change
+        if not (before and _watchers):
+            for op in registry().ops.values():
+                op.forget_made()
+
+
+def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel that an op found, wrapped in a call of the watcher if there is one."""
+    if not _watchers:
+        return kernel
+    telling = told(op.name, backend, kernel)
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        if not _watchers:  # another thread found it just before the watcher ended
+            op.forget_made()
+        return telling(*arrays, **params)
+
+    return run
+
+
+def told(name: str, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that reports to the watcher, if there is one when it runs."""
+
+    def run(*arrays: Any, **params: Any) -> Any:
+        who = watcher.get()
+        if who is None:
+            return kernel(*arrays, **params)
+        return who.kernel(name, backend, kernel, arrays, params)
+
+    return run
+
+
+# -- what kernels return ---------------------------------------------------------------------------
+
+
+# A tensor would hold a wrong result, and fail later, where nothing names the op; a compiled program
+# would broadcast it. A check takes as long as a small kernel, so only the first run is checked.
 
 
 def checked_result(

@@ -1,14 +1,24 @@
-"""Several variables at once: locking, assignment, and hiding while their memory is written."""
+"""Assignment of several variables at once, and Python's in-place operators of variables.
+
+Several variables are locked, assigned, and hidden while their memory is written.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
+from types import FrameType
 from typing import Any
 
+from ..base.array_types import BINARY
 from ..base.context import active_tapes
+from ..base.observers import Everything
+from ..base.sizes import same_shape
+from ..base.user_code import warn_user
+from .tensor import Operators, Tensor
 from .variable import Pending, Variable
 
 # the slot itself, which is set without running Python code
@@ -122,3 +132,53 @@ def holding(states: Sequence[tuple[Variable, Any]]) -> Iterator[None]:
         finally:
             for variable, array in now:
                 variable.set_array(array)
+
+
+# -- in-place operators ----------------------------------------------------------------------------
+
+
+# For `v -= g`, Python binds the name to a new tensor. NumPy-style code means that in a formula. As
+# an update of the variable it does nothing, so it warns.
+
+#: A name in modules whose functions call formulas of the user, which may use ``v -= ...``.
+FORMULAS = "_gradtape_formulas"
+#: The operators, as Python writes them.
+_SYMBOLS = dict(zip(BINARY, "+ - * / // % ** @ & | ^ << >>".split(), strict=True))
+#: The methods that update in place; other operators need ``assign``.
+_UPDATES = {"add": "assign_add(...)", "sub": "assign_sub(...)"}
+
+
+def _in_place(name: str) -> Callable[[Variable, Any], Tensor]:
+    compute, symbol = getattr(Operators, f"__{name}__"), _SYMBOLS[name]
+
+    def operator(self: Variable, other: Any) -> Tensor:
+        result: Tensor = compute(self, other)
+        if _seems_an_update(self, result):
+            update = _UPDATES.get(name, f"assign(v {symbol} ...)")
+            warn_user(
+                f"v {symbol}= ... made a new tensor; variable {self.name!r} keeps its value. Write "
+                f"v.{update} to change the variable, or v = v {symbol} ... to compute a tensor",
+                UserWarning,
+            )
+        return result
+
+    operator.__name__, operator.__qualname__ = f"__i{name}__", f"Variable.__i{name}__"
+    return operator
+
+
+def _seems_an_update(variable: Variable, result: Tensor) -> bool:
+    """Return whether the variable could hold the result, and no formula is being computed."""
+    if not same_shape(result.array.shape, variable.shape):
+        return False
+    if any(type(tape.records) is not Everything for tape in active_tapes.get()):
+        return False
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:  # a module that computes its output, a loss, a metric
+        if FORMULAS in frame.f_globals:
+            return False
+        frame = frame.f_back
+    return True
+
+
+for _name in BINARY:
+    setattr(Variable, f"__i{_name}__", _in_place(_name))

@@ -1,13 +1,94 @@
-"""Python's operators, one op each: the table, and the base class of gradtape's array types."""
+"""What gradtape's array types share: an identity, Python's operators, and indices.
+
+``Handle`` is an array and its identity, the part of a tensor that lower layers know.
+``ArrayOperators`` gives a class Python's operators, one op each. ``encode_index`` turns the
+contents of Python's brackets into plain values, as ops have them as a parameter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import count
+from typing import Any, Self
 
-from .index import encode_index
+import numpy as np
+
+from .sizes import Size, as_size
 from .table import F
-from .unknown import not_known
+from .user_code import not_known
+
+#: Identities on tapes, in the order of creation; 0 belongs to none.
+next_id = count(1).__next__
+
+
+class Handle:
+    """An array of any type, and the number that identifies it on tapes."""
+
+    __slots__ = ("__weakref__", "array", "id")
+
+    array: Any
+    id: int
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.id = next_id()
+
+    __init__.__qualname__ = "Tensor.__init__"  # so that errors name the class that users know
+
+    @classmethod
+    def with_id(cls, array: Any, id: int) -> Self:
+        """Return a handle with the given identity on tapes: a variable's, or 0 for none.
+
+        Parameters
+        ----------
+        array
+            An array of a backend or of a trace.
+        id
+            The identity.
+
+        Returns
+        -------
+        Tensor
+            A handle of the array.
+        """
+        handle = object.__new__(cls)  # skips __init__, which would use up an identity
+        handle.array = array
+        handle.id = id
+        return handle
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+
+def encode_index(index: Any, as_array: Callable[[Any], Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return an index as a parameter of ops, and the arrays in it, converted by ``as_array``."""
+    parts = index if isinstance(index, tuple) else (index,)
+    template: list[Any] = []
+    arrays: list[Any] = []
+    for part in parts:
+        if part is None:
+            template.append("newaxis")
+        elif part is Ellipsis:
+            template.append("...")
+        elif isinstance(part, slice):
+            template.append(("slice", *(_bound(n) for n in (part.start, part.stop, part.step))))
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            template.append(int(part))
+        elif isinstance(part, Size):
+            template.append(part)
+        else:
+            array = as_array(part)
+            template.append(("array", len(arrays)))
+            arrays.append(array)
+    return tuple(template), arrays
+
+
+def _bound(n: Any) -> Any:
+    return n if n is None or type(n) is int else as_size(n, "getitem")
+
+
+# -- operators -------------------------------------------------------------------------------------
+
 
 #: The operators that take a second operand, on either side: ``__add__`` and ``__radd__``.
 BINARY = {

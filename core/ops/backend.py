@@ -1,17 +1,20 @@
-"""``Backend``: the base class of the owners of array types."""
+"""``Backend``: the base class of the owners of array types.
+
+Two more base classes are for what a backend returns: a ``Sender`` copies arrays from host memory to
+a device while the device may be computing, and a ``Stopwatch`` measures steps.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from time import perf_counter_ns
 from typing import Any
 
 from numpy.typing import NDArray
 
-from ...errors import BackendUnavailable
+from ..errors import BackendUnavailable
 from .promotion import promoting, unboolean
-from .sender import Sender
-from .stopwatch import Stopwatch
 
 
 class Backend:
@@ -363,3 +366,77 @@ class Backend:
             return kernel(xp, *arrays, **params)
 
         return bound if self.promotes else bound_to_numbers
+
+
+class Sender:
+    """Copies arrays to a device; in this base class the copy is done when :meth:`send` returns.
+
+    A backend whose device computes while Python continues returns its own from
+    ``Backend.sender``.
+
+    Parameters
+    ----------
+    backend
+        The device's backend.
+    device
+        The device, without the backend's name.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Sender
+    >>> sender = Sender(gt.registry().backend("numpy"), None)
+    >>> sender.take(sender.send(np.ones(2))).tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, backend: Backend, device: str | None) -> None:
+        self.backend, self.device = backend, device
+
+    def send(self, value: Any) -> Any:
+        """Start to copy a NumPy array, and return the argument for :meth:`take`."""
+        return self.backend.asarray(value, device=self.device)
+
+    def take(self, sent: Any) -> Any:
+        """Return the array that was sent: kernels that start from now on see all of it."""
+        return sent
+
+    def mark(self) -> None:
+        """Note that only kernels already queued on the device use arrays that were taken before."""
+
+
+class Stopwatch:
+    """Measures steps with the host's clock, which is right if calls return after the computation.
+
+    A backend whose device computes while Python continues has its own: ``Backend.stopwatch``.
+    Steps may be nested.
+
+    Attributes
+    ----------
+    clock
+        The name of the clock, for tables.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import Stopwatch
+    >>> watch = Stopwatch()
+    >>> start = watch.start("acme step")
+    >>> watch.seconds(start, watch.stop(None)) >= 0
+    True
+    """
+
+    clock = "host"
+
+    def start(self, name: str) -> Any:
+        """Return the start time of a step called ``name``."""
+        return perf_counter_ns()
+
+    def stop(self, result: Any) -> Any:
+        """Return the end time of the step that began last, which computed ``result``."""
+        return perf_counter_ns()
+
+    def settle(self) -> None:
+        """Wait until all steps have ended; called once, before the first :meth:`seconds`."""
+
+    def seconds(self, start: Any, stop: Any) -> float:
+        """Return the seconds between two times."""
+        return float(stop - start) / 1e9

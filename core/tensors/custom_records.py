@@ -9,8 +9,7 @@ from typing import Any
 from ..base.context import active_batches, active_tapes, back_in
 from ..base.spec import describe
 from ..base.table import F, registry
-from ..ops.backends.owners import backend_of, shape_witness
-from ..ops.backends.selection import parse_place
+from ..ops.dispatch import backend_of, parse_place, shape_witness
 from .tensor import Tensor, is_raw
 
 

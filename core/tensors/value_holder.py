@@ -1,4 +1,4 @@
-"""``Held``: reading the value of a variable, or of another object that holds a tensor."""
+"""``ValueHolder``: reading the value of a variable, or of another object that holds a tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..base.context import active_tapes
 from .tensor import Operators, Tensor
 
 
-class Held(Operators):
+class ValueHolder(Operators):
     """Base class of objects that NumPy, Python and other libraries read as their value."""
 
     __slots__ = ()
