@@ -38,24 +38,25 @@ _TABLE = {
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
     ".core.base.spec": "TensorSpec",
-    ".core.functions.custom": "custom_gradient register_gradient",
+    ".core.functions.custom_gradients": "custom_gradient register_gradient",
     ".core.functions.function": "function",
     ".core.functions.recompute": "recompute_grad",
     ".core.graphs.executors": "executor",
     ".core.module.module": "Module",
     ".core.ops.dispatch": "backend",
     ".core.registry.hookspecs": "hookimpl",
-    ".core.registry.host": "registry",
-    ".core.registry.managing": "disable_plugin order_plugins register_plugin unregister_plugin",
+    ".core.registry.host": (
+        "disable_plugin order_plugins register_plugin registry unregister_plugin"
+    ),
     ".core.tape.backward": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
-    ".core.tensors.convert": "as_tensor constant",
-    ".core.tensors.numpy_functions": "ndim shape size",
     ".core.tensors.array_api": (
         "__array_namespace_info__ array asarray astype bool broadcast_shapes can_cast complex128 "
-        "complex64 e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf "
-        "int16 int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
+        "complex64 e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf int16 "
+        "int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
     ),
+    ".core.tensors.convert": "as_tensor constant",
+    ".core.tensors.numpy_functions": "ndim shape size",
     ".core.tensors.tensor": "Tensor",
     ".core.tensors.variable": "Variable",
     ".core.transforms.forward": "ForwardAccumulator register_jvp",

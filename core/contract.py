@@ -24,9 +24,9 @@ from .base.table import PACKAGE, F, ops
 from .base.user_code import user_line, warn_user
 from .batches.batched import as_batched, rank_of
 from .errors import BackendUnavailable, PluginError
-from .graphs.constants import local_constants
 from .graphs.graph import Graph
 from .graphs.nodes import Node, Read, Symbol
+from .graphs.optimize import local_constants
 from .graphs.plain import argument_of, by_backend, compiling, default, kernel_of, plain
 from .module.module import Module, saved_classes
 from .ops.backend import Backend, Sender, Stopwatch

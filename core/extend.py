@@ -96,19 +96,16 @@ from .batches.batched import (
 )
 from .contract import API
 from .errors import BackendUnavailable, PluginError
-from .functions.branch import Branch, holding, joined, trace_branch
+from .functions.arguments import are_several, as_inputs, with_checked_shape
 from .functions.concrete import ConcreteFunction, Output, RestoredFunction
-from .functions.custom import custom_gradient
-from .functions.fitting import are_several, as_inputs, held_to
+from .functions.control_flow import Branch, Program, batched_graph, holding, joined, trace_branch
+from .functions.custom_gradients import custom_gradient
 from .functions.function import STORE, Function, function
 from .functions.halves import halved
-from .functions.program import Program, batched_graph
-from .functions.tracing import numpy_random_state
-from .graphs.constants import local_constants
+from .functions.traces import numpy_random_state
 from .graphs.executors import compiled, executor, telling
-from .graphs.folding import folded
+from .graphs.gradient_rules import StoredRule, trace_rule
 from .graphs.graph import Graph
-from .graphs.lifting import lifted
 from .graphs.nodes import (
     BeyondOrder,
     CustomGradient,
@@ -121,7 +118,7 @@ from .graphs.nodes import (
     Written,
     nodes_within,
 )
-from .graphs.optimize import forward_only, joined_pulls
+from .graphs.optimize import folded, forward_only, joined_pulls, local_constants
 from .graphs.plain import (
     argument_of,
     by_backend,
@@ -131,10 +128,12 @@ from .graphs.plain import (
     node_by_node,
     plain,
 )
-from .graphs.replay import replay, run_for_meant
-from .graphs.rules import StoredRule, trace_rule
-from .graphs.run_shapes import shape_in_run
-from .module.added import (
+from .graphs.replay import lifted, replay, run_for_meant
+from .graphs.sizes import shape_in_run
+from .module.attributes import freeze, frozen_variables, is_frozen, overridable
+from .module.calls import call_replaced
+from .module.docstrings import complete_docstring, summary_of
+from .module.losses_and_masks import (
     ADDED,
     IN_TRACES,
     RULED,
@@ -156,13 +155,9 @@ from .module.added import (
     penalty,
     ruled_weights,
 )
-from .module.calls import call_replaced
-from .module.families import complete_docstring, summary_of
-from .module.freezing import freeze, frozen_variables, is_frozen
-from .module.hidden import is_code, slots_of, untracked, warn_of_hidden
 from .module.module import Module, saved_classes, snake_case
 from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
-from .module.told import told
+from .module.untracked import is_code, slots_of, untracked, warn_of_hidden
 from .ops.backend import Backend, Sender, Stopwatch
 from .ops.collectives import (
     BatchRows,
@@ -199,16 +194,13 @@ from .ops.kernels import FirstRun, check_specs, runs_on_host, watching
 from .ops.launching import PLACE, TRAINING, Launcher, Place, place
 from .ops.promotion import promoting
 from .ops.rule import NONDIFF, Composed
-from .registry.hooks import near_names
+from .registry.hooks import means_the_same, near_names
 from .registry.hookspecs import hookimpl
-from .registry.host import HOST, registry
-from .registry.info import PluginInfo
+from .registry.host import HOST, register_plugin, registry, unregister_plugin
+from .registry.info import DISABLE, MODULES, VARIABLES, PluginInfo, is_strict, listed, reporting
 from .registry.kinds import NAMED
 from .registry.loading import raise_problems, raised
-from .registry.managing import register_plugin, unregister_plugin
 from .registry.registry import Registry
-from .registry.settings import DISABLE, MODULES, VARIABLES, is_strict, listed, reporting
-from .registry.versions import means_the_same
 from .tape.tape import GradientTape
 from .tensors.assignment import exclusive, put_away, put_back, set_arrays
 from .tensors.convert import (
@@ -394,7 +386,6 @@ __all__ = [
     "functions",
     "halved",
     "has_level",
-    "held_to",
     "hinted",
     "holding",
     "holds",
@@ -450,6 +441,7 @@ __all__ = [
     "numpy_random_state",
     "ops",
     "outline",
+    "overridable",
     "own_array",
     "pack_like",
     "parameters",
@@ -499,7 +491,6 @@ __all__ = [
     "tell_lacking",
     "telling",
     "to_numpy",
-    "told",
     "told_by_ranks",
     "trace_branch",
     "trace_rule",
@@ -514,6 +505,7 @@ __all__ = [
     "warn_user",
     "watching",
     "wish",
+    "with_checked_shape",
     "with_each_other",
     "with_others",
     "without_examples",

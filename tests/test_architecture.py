@@ -65,7 +65,7 @@ IMPORTS_IN_FUNCTIONS = {
         training.runs.progress: IPython.display
     """,
     "only help() needs it": """
-        core.module.families: core.ops.docstrings
+        core.module.docstrings: core.ops.docstrings
         core.ops.primitive: core.ops.docstrings
     """,
     "it is found by name: its package is above, or it is needed later": """

@@ -19,11 +19,11 @@ NOT_LOOKED_AT = {"build", "dist", "docs", "tests", "testing"}
 #: Places that may compare with the package's own name: the function, and why.
 ALLOWED: dict[str, str] = {
     "core.registry.info.may_use_reserved_names": "the names that are reserved",
-    "core.registry.installed._is_own": "finds its own plugins where metadata is missing or old",
+    "core.registry.loading._is_own": "finds its own plugins where metadata is missing or old",
     "cli.doctor._version": "its own version, whatever metadata is installed",
     "public._hand_out": "gives its own objects their public paths",
     "public._public_names_of": "hides its own private attributes",
-    "core.module.families.complete_docstring": "completes its own docstrings",
+    "core.module.docstrings.complete_docstring": "completes its own docstrings",
     # these tell a library's values and frames from the user's, and no plugin's from gradtape's
     "core.tape.reads._is_foreign": "arrays that the user passes, as opposed to tensors",
     "core.tape.reads._parts": "tensors have no parts to search for numbers",

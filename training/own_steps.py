@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import GradientTape, flatten, map_structure, told
+from ..core.extend import GradientTape, flatten, map_structure, overridable
 from ..layers import states_kept
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
@@ -112,7 +112,7 @@ class Stepping:
         """Return whether a subclass defines any of these methods itself."""
         return any(getattr(type(self), name) is not getattr(Stepping, name) for name in names)
 
-    @told  # a model may have its own attribute of this name, for its own training loop
+    @overridable  # a model may have its own attribute of this name, for its own training loop
     def optimizer(self) -> Any:
         """The optimizer; None before it is set."""
         return getattr(vars(self).get("_gradtape_compiled"), "optimizer", None)

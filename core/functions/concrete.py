@@ -28,16 +28,16 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
-from .fitting import (
+from .arguments import (
     as_declared,
     as_inputs,
-    clash,
+    call_text,
+    conflicting_sizes,
     dtype_beside,
     fit,
     fits_surely,
-    held,
     same_value,
-    told,
+    with_checked_specs,
 )
 
 #: The results of a call, the terms that it adds to the loss, and the masks of the leaves of the
@@ -141,7 +141,7 @@ class ConcreteFunction(_Kept):
         """Run on arguments of the traced structure."""
         tensors = self.fitted(args, kwargs)
         if active_graph.get() is not None:  # it may not know the sizes that this trace needs
-            tensors = held(tensors, self.specs)
+            tensors = with_checked_specs(tensors, self.specs)
         return self.call_flat(tensors)
 
     def with_asides(self, *args: Any, **kwargs: Any) -> Asides:
@@ -189,7 +189,8 @@ class ConcreteFunction(_Kept):
         specs = flatten(self.arguments)
         if structure((args, kwargs)) != structure(self.arguments):
             raise TypeError(
-                f"{self.name}: expected arguments {told(*self.arguments)}, got {told(args, kwargs)}"
+                f"{self.name}: expected arguments {call_text(*self.arguments)}, got "
+                f"{call_text(args, kwargs)}"
             )
         tensors = []
         for i, (leaf, spec) in enumerate(zip(leaves, specs, strict=True)):
@@ -296,7 +297,9 @@ class ConcreteFunction(_Kept):
         return all(fitting) and self._clash(tensors) is None
 
     def _clash(self, tensors: Sequence[Tensor]) -> str | None:
-        return clash((label, names, tensors[i].shape) for i, label, names in self._named)
+        return conflicting_sizes(
+            (label, names, tensors[i].shape) for i, label, names in self._named
+        )
 
     @property
     def outdated(self) -> bool:
@@ -461,8 +464,9 @@ class RestoredFunction(_Kept):
                 break
         if len(possible) > 1:
             raise TypeError(
-                f"{self.name}: several saved traces may take {told(args, kwargs)}, whose sizes the "
-                f"current trace does not know: {'; '.join(str(x.arguments) for x in possible)}"
+                f"{self.name}: several saved traces may take {call_text(args, kwargs)}, whose "
+                "sizes the current trace does not know: "
+                f"{'; '.join(str(x.arguments) for x in possible)}"
             )
         if possible:
             return possible[0]
@@ -472,7 +476,7 @@ class RestoredFunction(_Kept):
             raise reason
         traces = "; ".join(str(concrete.arguments) for concrete in self.concrete_functions)
         raise TypeError(
-            f"{self.name}: no saved trace takes {told(args, kwargs)}; the traces are: {traces}"
+            f"{self.name}: no saved trace takes {call_text(args, kwargs)}; the traces are: {traces}"
         )
 
     def _candidates(self, args: Any, kwargs: Any) -> Iterator[Iterable[ConcreteFunction]]:

@@ -33,13 +33,11 @@ from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from .arguments import as_declared, conflicting_sizes, fit, with_checked_specs
 from .batches import Unbatched, on_batches
 from .concrete import ConcreteFunction, output_of
-from .fitting import as_declared, clash, fit, held
-from .parameters import signatures_of, static_key
-from .pickled import found_by_name, pickled_as_code
-from .traces import MAX_TRACES, Traces, leaf_names, told_to_train
-from .tracing import checked_trace
+from .inspection import found_by_name, pickled_as_code, signatures_of, static_key
+from .traces import MAX_TRACES, Traces, checked_trace, leaf_names, told_to_train
 
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"
@@ -184,7 +182,9 @@ class Function(Generic[P, R]):
         if not alone or inlined.get():  # part of an outer trace, batch or distributed step
             leaves = flatten((given, named))
             if self.input_signature is not None:  # its code may rely on it
-                tensors = held(tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)])
+                tensors = with_checked_specs(
+                    tensors, [leaf for leaf in leaves if isinstance(leaf, TensorSpec)]
+                )
             if self.executor is not None:
                 with suppress(Unbatched):
                     return on_batches(self, (given, named), key, tensors)
@@ -379,7 +379,7 @@ class Function(Generic[P, R]):
             else:
                 leaves.append(leaf)
                 key.append(static_key(leaf, f"{self.name}: argument {i}"))
-        apart = clash(sized) if sized else None
+        apart = conflicting_sizes(sized) if sized else None
         if apart is not None:
             raise ValueError(f"{self.name}: {apart}")
         tree = (args, kwargs)

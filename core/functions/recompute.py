@@ -33,8 +33,9 @@ from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom import attach
-from .custom_inputs import as_argument, name_of
+from .custom_gradient_inputs import as_argument
+from .custom_gradients import attach
+from .inspection import name_of
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 

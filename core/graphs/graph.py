@@ -22,8 +22,8 @@ from ..base.user_code import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type, to_numpy
 from ..tensors.op import Op
-from .integers import known_integers
 from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written, nodes_within
+from .sizes import known_integers
 from .text import graph_text
 
 if TYPE_CHECKING:

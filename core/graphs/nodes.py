@@ -14,7 +14,7 @@ from ..base.dtypes import numpy_dtype
 from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
 from ..base.spec import describe
 from ..tensors.op import Op
-from .integers import Integers
+from .sizes import Integers
 
 if TYPE_CHECKING:
     from ..tensors.variable import Variable

@@ -1,11 +1,17 @@
-"""Graph rewriting: removes dead nodes, and merges common subexpressions."""
+"""Graph rewriting: removes dead nodes, merges common subexpressions, and folds constants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import prod
 from operator import is_
 from typing import Any
 
+import numpy as np
+
+from ..base.sizes import unsure
+from ..ops.backend import Backend
+from ..ops.dispatch import backend_for_type, is_transformed
 from ..tensors.op import Op
 from .graph import Graph
 from .nodes import CustomGradient, Node, Read, Symbol, Written
@@ -100,3 +106,97 @@ def _identity(value: Any) -> Any:
     if isinstance(value, Read):
         return ("read", value.variable)
     return value if isinstance(value, (Op, CustomGradient, Graph)) else repr(value)
+
+
+# -- constants -------------------------------------------------------------------------------------
+
+
+# larger values are computed when needed: a program should not hold more memory than a run
+_LARGEST_FOLDED = 2**16
+
+
+def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
+    """Return a node's value if it is the same in every run, and cheap to keep; or None.
+
+    Parameters
+    ----------
+    node
+        A step of a program.
+    known
+        The values known so far: constants and values that were folded before.
+    owner
+        The backend that the program runs on.
+    """
+    op = node.op
+    if not isinstance(op, Op) or op.effect or node.graphs or len(node.outputs) != 1:
+        return None
+    if node.several or node.witnesses:
+        return None
+    (symbol,) = node.outputs
+    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
+        return None
+    given = []
+    for x in node.inputs:
+        if type(x) is not Symbol:
+            given.append(x)
+        elif x in known:
+            given.append(known[x])
+        elif op.reads == "shapes" and not unsure(x.shape):
+            given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
+        else:
+            return None
+    if not node.inputs or all(type(x) is not Symbol for x in node.inputs):
+        return None
+    try:
+        with np.errstate(all="raise"):
+            return op.kernel_for(owner)(*given, **node.params)
+    except Exception:  # runs that reach this node raise it, or warn
+        return None
+
+
+def local_constants(graph: Graph, arrays: Sequence[Any]) -> dict[Symbol, Any]:
+    """Return a graph's constants on the backend and device of its inputs or variables.
+
+    Parameters
+    ----------
+    graph
+        The program.
+    arrays
+        The arrays of its inputs.
+
+    Returns
+    -------
+    dict
+        Symbols of constants, with their arrays.
+
+    Raises
+    ------
+    TypeError
+        If no backend owns one of the arrays.
+
+    Examples
+    --------
+    >>> from gradtape.plugin import local_constants
+    >>> shift = gt.function(lambda x: x + np.array([1.0, 2.0], "float32"))
+    >>> graph = shift.get_concrete_function(gt.TensorSpec([2])).graph
+    >>> [array.tolist() for array in local_constants(graph, [np.zeros(2)]).values()]
+    [[1.0, 2.0]]
+    """
+    constants = graph.constants
+    if not constants:
+        return constants
+    candidates = [*arrays, *(variable.array for variable in graph.variables)]
+    for array in candidates:
+        if is_transformed(array):
+            continue
+        here = backend_for_type(type(array))
+        moved = {}
+        for symbol, constant in constants.items():
+            owner = backend_for_type(type(constant))
+            if owner is not here:
+                constant = here.asarray(owner.to_numpy(constant), device=here.device(array))
+            elif here.waits and here.device(constant) != here.device(array):
+                constant = here.asarray(constant, device=here.device(array))
+            moved[symbol] = constant
+        return moved
+    return constants

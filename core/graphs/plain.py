@@ -15,11 +15,9 @@ from ..ops.dispatch import backend_for_type, current_backend, scope_of, settled
 from ..ops.kernels import told
 from ..tensors.assignment import set_arrays
 from ..tensors.op import BinaryOp, Op
-from .constants import local_constants
-from .folding import folded
 from .graph import Graph
 from .nodes import Node, Read, Run, Symbol
-from .optimize import forward_only, joined_pulls
+from .optimize import folded, forward_only, joined_pulls, local_constants
 
 
 class NotCompiled(Exception):

@@ -1,4 +1,7 @@
-"""Runs a graph op by op on tensors, so that tapes record it and other traces include it."""
+"""Runs a graph op by op on tensors, so that tapes record it and other traces include it.
+
+``lifted`` so computes those values of a trace that do not depend on its arguments.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from ..base.context import (
     active_batches,
     active_graph,
     active_tapes,
+    init_scope,
     meaning,
     meant,
     running,
@@ -25,10 +29,10 @@ from ..tensors.assignment import exclusive
 from ..tensors.custom_records import record_custom
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
-from .constants import local_constants
-from .custom import add_custom
+from .custom_gradients import add_custom
 from .graph import Graph
-from .nodes import CustomGradient, NotSaved, Refusal, SharedRule, Symbol, Written
+from .nodes import CustomGradient, Node, NotSaved, Refusal, SharedRule, Symbol, Written
+from .optimize import local_constants
 
 
 def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -199,3 +203,34 @@ class _Replayed:
         grads = iter(replay(rule, [*self.saved, *upstream]))
         found = [next(grads) if connected else None for connected in self.kind.connected]
         return of_each_example(found, upstream)
+
+
+def lifted(symbol: Symbol) -> Any:
+    """Return the array that a run would compute for a symbol, if it depends on no argument.
+
+    Variables have their current values. A variable's initial value can therefore come from a trace.
+
+    Parameters
+    ----------
+    symbol
+        A value of a graph that is being traced.
+
+    Returns
+    -------
+    object
+        The array; the symbol itself, if it depends on an argument.
+    """
+    graph: Any = symbol.graph
+    needed: set[Symbol] = {symbol}
+    kept: list[Node] = []
+    for node in reversed(graph.nodes):
+        if needed.intersection(node.outputs):
+            kept.append(node)
+            needed.update(x for x in node.inputs if type(x) is Symbol)
+    if needed.intersection(graph.inputs):
+        return symbol
+    alone = Graph("an initial value")
+    alone.nodes, alone.outputs = kept[::-1], [symbol]
+    alone.constants = {x: array for x, array in graph.constants.items() if x in needed}
+    with init_scope():
+        return replay(alone, [])[0].array

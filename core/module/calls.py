@@ -32,7 +32,7 @@ OUTPUT = "_gradtape_output"
 OWN = "_gradtape_parameters"
 
 
-def handing_on(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
+def inheriting_training(cls: type, call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a class's ``__call__`` that takes ``training``, so that calls inside it receive it.
 
     A call without it uses the value of the enclosing call, as in Keras. PyTorch sets the mode on
@@ -123,7 +123,7 @@ def call_replaced(module: Any) -> bool:
     return instead is not None and instead(module) is not None
 
 
-def noting(call: Callable[..., Any]) -> Callable[..., Any]:
+def remembering_signatures(call: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap ``__call__`` so that the module remembers the signatures of its calls.
 
     When a module without decorated methods is saved, it is traced for these signatures.

@@ -20,10 +20,8 @@ from ..tensors.assignment import exclusive
 from ..tensors.custom_records import transfer
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
-from .calls import CALLS, PLAIN, handing_on, noting
-from .freezing import freeze, is_frozen, thaw
-from .pickled import check_named
-from .replacing import check_replaced
+from .attributes import check_named, check_replaced, freeze, is_frozen, thaw
+from .calls import CALLS, PLAIN, inheriting_training, remembering_signatures
 from .summary import html_table, text_table
 
 
@@ -92,7 +90,7 @@ class Module:
             setattr(cls, "__call__", _only_forward)  # noqa: B010  # types: a module has no call
         call = cls.__dict__.get("__call__")
         if call not in (None, _only_forward) and not isinstance(call, Function):
-            setattr(cls, "__call__", noting(handing_on(cls, call)))  # noqa: B010
+            setattr(cls, "__call__", remembering_signatures(inheriting_training(cls, call)))  # noqa: B010
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)

@@ -13,8 +13,8 @@ from ..tensors.notebooks import Text
 from ..tensors.stream import Stream
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .attributes import is_frozen
 from .calls import OUTPUT
-from .freezing import is_frozen
 
 if TYPE_CHECKING:
     from .module import Module

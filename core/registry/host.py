@@ -19,15 +19,31 @@ from ..base.lifetimes import MADE
 from ..base.user_code import count_as_library, user_line, warn_user
 from ..errors import PluginError
 from ..ops import dispatch
-from .hooks import near_names
+from .hooks import near_names, read_hooks
 from .hookspecs import PROJECT
-from .info import PluginInfo
-from .installed import Found, installed_plugins, loaded_by_name
+from .info import (
+    ALLOW,
+    DISABLE,
+    MODULES,
+    ORDER,
+    PluginInfo,
+    allowed,
+    is_strict,
+    listed,
+    matches_any,
+)
 from .kinds import KINDS
-from .loading import Results, cause, misspelt_backends, raise_problems, tell
+from .loading import (
+    Found,
+    Results,
+    cause,
+    installed_plugins,
+    loaded_by_name,
+    misspelt_backends,
+    raise_problems,
+    tell,
+)
 from .registry import Registry
-from .settings import ALLOW, DISABLE, MODULES, ORDER, allowed, is_strict, listed, matches_any
-from .versions import read_hooks
 
 
 class PluginHost:
@@ -358,6 +374,9 @@ def _after_ops(loaded: tuple[PluginInfo, Any, Any]) -> tuple[bool, bool]:
     )
 
 
+# -- what programs call ----------------------------------------------------------------------------
+
+
 #: The plugin host of this process.
 HOST = PluginHost()
 
@@ -378,3 +397,121 @@ def registry() -> Registry:
     True
     """
     return HOST.registry()
+
+
+def register_plugin(plugin: Any, name: str | None = None, *, replace: bool = False) -> Registration:
+    """Register a plugin by hand: a module or object with hook implementations.
+
+    It is registered for the whole process, in all threads, also in a ``with`` block.
+
+    Parameters
+    ----------
+    plugin
+        The object that has the functions marked with :func:`gradtape.hookimpl`.
+    name
+        A name for messages and for :func:`gradtape.unregister_plugin`. By default the module's
+        name, or that of the object's class.
+    replace
+        Whether to replace a plugin of this name, or an installed plugin that is the same module.
+        Call it so after ``importlib.reload(module)``. False by default.
+
+    Returns
+    -------
+    Registration
+        ``with gt.register_plugin(...):`` removes the plugin at the end of the block, and
+        ``unregister()`` removes it at once.
+
+    Raises
+    ------
+    PluginError
+        If it clashes with another plugin or cannot be used. It is then not registered, and one that
+        it should have replaced remains.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from gradtape.plugin import Op
+    >>> twice = Op("example::twice", lambda xp, x: 2 * x, gradients={"x": lambda g: 2 * g})
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [twice]))
+    >>> with gt.register_plugin(plugin, "example"):
+    ...     gt.grad(twice)(1.0).item()
+    2.0
+    """
+    return HOST.register(plugin, name, replace)
+
+
+def unregister_plugin(name: str) -> None:
+    """Remove a plugin registered by hand.
+
+    Parameters
+    ----------
+    name
+        The name under which it was registered.
+
+    Raises
+    ------
+    PluginError
+        If no plugin of that name was registered by hand.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> plugin = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: []))
+    >>> registered = gt.register_plugin(plugin, "example")
+    >>> gt.unregister_plugin("example")
+    >>> any(info.name == "example" for info in gt.registry().plugins)
+    False
+    """
+    HOST.unregister(name)
+
+
+def disable_plugin(name: str, disabled: bool = True) -> None:
+    """Disable the plugin called ``name``, or enable it again.
+
+    The environment variable ``GRADTAPE_DISABLE_PLUGINS``, a comma-separated list of names, does the
+    same when the process starts. ``GRADTAPE_PLUGINS`` is the opposite: of all installed plugins,
+    only those that it lists, and gradtape's own, are used.
+
+    Parameters
+    ----------
+    name
+        The plugin's name, as ``gradtape plugins`` lists it, or ``"distribution:name"``; ``*``
+        stands for any characters, as in ``"acme:*"``. An unknown name causes a warning.
+    disabled
+        False enables it again.
+
+    Examples
+    --------
+    >>> gt.disable_plugin("cupy")
+    >>> "cupy" in gt.registry().backends
+    False
+    >>> gt.disable_plugin("cupy", disabled=False)
+    """
+    HOST.disable(name, disabled)
+
+
+def order_plugins(names: Sequence[str]) -> None:
+    """Say which plugins take precedence if several provide the same kernel, gradient or name.
+
+    The environment variable ``GRADTAPE_PLUGINS_ORDER``, a comma-separated list of names, does the
+    same when the process starts. Plugins that are not listed follow, as they ask for: those with
+    ``hookimpl(tryfirst=True)``, then those without a wish, then those with ``trylast=True``, which
+    gradtape's own have.
+
+    Parameters
+    ----------
+    names
+        Names of plugins, or ``"distribution:name"``, those that win first. An unknown name causes a
+        warning. An empty list restores the order that plugins ask for.
+
+    Raises
+    ------
+    TypeError
+        If ``names`` is one text.
+
+    Examples
+    --------
+    >>> gt.order_plugins(["numpy"])  # no other plugin replaces its kernels
+    >>> gt.order_plugins([])
+    """
+    HOST.set_order(names)

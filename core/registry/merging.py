@@ -11,12 +11,10 @@ from ... import hints
 from ...public import IMPORTING
 from ..base.table import PACKAGE
 from ..errors import PluginError
-from .changes import GivenRules, Meanings
-from .info import Candidate, Contest, PluginInfo, Rank
+from .changes import GivenRules, Meanings, called
+from .info import DISABLE, ORDER, Candidate, Contest, PluginInfo, Rank
 from .kinds import KINDS, Clash, Kind
 from .loading import cause, tell
-from .replacements import called
-from .settings import DISABLE, ORDER
 
 if TYPE_CHECKING:
     from ..ops.backend import Backend

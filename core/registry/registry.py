@@ -17,12 +17,12 @@ from ..ops.backend import Backend
 from ..ops.collectives import Engine
 from ..ops.kernels import host_kernel
 from ..ops.primitive import Primitive
+from .changes import Replacements
 from .hooks import near_names
 from .hookspecs import PROJECT
 from .info import PluginInfo
 from .kinds import NAMED, is_reserved
 from .merging import BY_NAME, Merged
-from .replacements import Replacements
 
 if TYPE_CHECKING:
     from ..tensors.op import Op

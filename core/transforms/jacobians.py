@@ -21,8 +21,17 @@ from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .calls import ArgNums, Call, P, sizes_of, tape_of
-from .complex_arguments import check_arguments, check_results, in_pairs, one_of
+from .calls import (
+    ArgNums,
+    Call,
+    P,
+    check_arguments,
+    check_mode,
+    check_results,
+    in_real_pairs,
+    sizes_of,
+    tape_of,
+)
 from .functional import grad, push
 from .limits import derive
 from .vmap import check_function, transform_of, vmap
@@ -92,10 +101,10 @@ def jacrev(
     [[1.0, 0.0], [0.0, -1.0]]
     """
     check_function("jacrev", fn)
-    one_of("jacrev", holomorphic, real)
+    check_mode("jacrev", holomorphic, real)
     if real:
         inside = partial(jacrev, chunk_size=chunk_size, strict=strict)
-        return in_pairs("jacrev", inside, fn, argnums, has_aux)
+        return in_real_pairs("jacrev", inside, fn, argnums, has_aux)
     return _reverse("jacrev", fn, argnums, has_aux, holomorphic, strict, chunk_size)
 
 
@@ -192,9 +201,9 @@ def jacfwd(
     [[2.0, 0.0], [0.0, 4.0]]
     """
     check_function("jacfwd", fn)
-    one_of("jacfwd", holomorphic, real)
+    check_mode("jacfwd", holomorphic, real)
     if real:
-        return in_pairs("jacfwd", partial(jacfwd, strict=strict), fn, argnums, has_aux)
+        return in_real_pairs("jacfwd", partial(jacfwd, strict=strict), fn, argnums, has_aux)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -302,9 +311,9 @@ def jacobian(
     """
     check_function("jacobian", fn)
     if structure is None:
-        one_of("jacobian", holomorphic, real)
+        check_mode("jacobian", holomorphic, real)
         if real:
-            return in_pairs("jacobian", partial(jacrev, strict=strict), fn, argnums, has_aux)
+            return in_real_pairs("jacobian", partial(jacrev, strict=strict), fn, argnums, has_aux)
         return _reverse("jacobian", fn, argnums, has_aux, holomorphic, strict)
     if holomorphic or real:
         raise ValueError(
@@ -456,9 +465,9 @@ def hessian(
     [[2.0, 0.0], [0.0, -2.0]]
     """
     check_function("hessian", fn)
-    one_of("hessian", holomorphic, real)
+    check_mode("hessian", holomorphic, real)
     if real:
-        return in_pairs("hessian", partial(hessian, strict=strict), fn, argnums, has_aux, True)
+        return in_real_pairs("hessian", partial(hessian, strict=strict), fn, argnums, has_aux, True)
     if holomorphic:
         slope = _reverse("hessian", fn, argnums, has_aux, holomorphic, strict)
     else:

@@ -15,7 +15,7 @@ from gradtape.public import HOMES
 TOPICS = {
     "Tapes and gradients": (
         ".core.tape.",
-        ".core.functions.custom",
+        ".core.functions.custom_gradients",
         ".core.functions.recompute",
         ".core.transforms.forward",
     ),

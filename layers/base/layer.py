@@ -34,9 +34,9 @@ from ...core.extend import (
     losses_of,
     map_structure,
     ops,
+    overridable,
     parameters,
     passing,
-    told,
 )
 from .. import constraints, initializers, regularizers
 from ..arguments import unknown_argument
@@ -332,18 +332,18 @@ class Layer(Module):
         elif _WAITING not in vars(self):  # otherwise the next call loads them and sets the mark
             vars(self)[BUILT] = True
 
-    @told
+    @overridable
     def weights(self) -> list[Variable]:
         """The variables in Keras's order, layer by layer, without random states."""
         return list(parameters(self))
 
-    @told
+    @overridable
     def input(self) -> Any:
         """The placeholder that the layer was called on, in a functional model."""
         args = node_of(self, "input").args
         return args[0]
 
-    @told
+    @overridable
     def output(self) -> Any:
         """The placeholder that the layer returned, for a model that ends at this layer."""
         return node_of(self, "output").outputs

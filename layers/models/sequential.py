@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from ...core.errors import TraceError
-from ...core.extend import Module, Tensor, keep_mask, mask_of, told
+from ...core.extend import Module, Tensor, keep_mask, mask_of, overridable
 from ..base.calls import takes_training
 from ..base.carried import Carrying
 from ..base.layer import Elsewhere, Layer
@@ -151,7 +151,7 @@ class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
         keep_mask(x, mask)
         return x
 
-    @told
+    @overridable
     def input(self) -> Tensor:
         """The placeholder of the input."""
         row = vars(self).setdefault("_gradtape_row", _Row())
@@ -169,7 +169,7 @@ class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
                 stands_in(layer, self)
         return row.outputs[0]
 
-    @told
+    @overridable
     def output(self) -> Tensor:
         """The placeholder of the output; each layer is called on the output of the one before."""
         x, row = self.input, vars(self)["_gradtape_row"]
@@ -183,12 +183,12 @@ class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
 
     inputs, outputs = input, output
 
-    @told
+    @overridable
     def input_shape(self) -> tuple[int | None, ...]:
         """The shape of the input, with ``None`` for unknown sizes."""
         return self.input.shape
 
-    @told
+    @overridable
     def output_shape(self) -> tuple[int | None, ...]:
         """The shape of the output, with ``None`` for unknown sizes."""
         return self.output.shape

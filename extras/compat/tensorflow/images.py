@@ -8,7 +8,7 @@ from typing import Any
 import gradtape
 
 from .names import adapts
-from .tensors import convert_to_tensor, held_to, plain, sizes
+from .tensors import convert_to_tensor, plain, sizes, with_checked_shape
 
 
 class ResizeMethod:
@@ -109,4 +109,6 @@ def conv2d_transpose(
     made = convolved(conv, "conv2d_transpose", *given)
     if made.shape is None:
         return made
-    return held_to(made, sizes(output_shape, "conv2d_transpose"), "conv2d_transpose: output_shape")
+    return with_checked_shape(
+        made, sizes(output_shape, "conv2d_transpose"), "conv2d_transpose: output_shape"
+    )

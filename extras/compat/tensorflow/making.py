@@ -16,7 +16,7 @@ from ...plugins.ops.common.axes import as_axis, axis_over
 from .dtypes import CLASSES, as_dtype, cast
 from .names import adapts, resolve
 from .random import source
-from .tensors import axes, convert_to_tensor, held_to, plain, sizes, together
+from .tensors import axes, convert_to_tensor, plain, sizes, together, with_checked_shape
 
 _TENSOR = "if type({0}) is not Tensor: {0} = convert({0})"
 #: How an argument is converted: by the word after its ``:``, otherwise by its name.
@@ -53,7 +53,7 @@ _HELPERS: dict[str, Any] = {
     "cast": cast,
     "convert": convert_to_tensor,
     "each": map_structure,
-    "held_to": held_to,
+    "held_to": with_checked_shape,
     "known": CLASSES,
     "mapped": map,
     "ndarray": np.ndarray,

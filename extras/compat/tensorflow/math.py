@@ -12,7 +12,7 @@ import gradtape
 from ...core.extend import as_size, is_transformed
 from .dtypes import as_dtype, cast, int32
 from .names import adapts, lookup
-from .tensors import convert_to_tensor, held_to, plain
+from .tensors import convert_to_tensor, plain, with_checked_shape
 
 __all__ = (
     "TopK add_n bincount confusion_matrix multiply_no_nan polygamma segment_sum "
@@ -65,7 +65,7 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
     for term in terms[1:]:
         term = convert_to_tensor(term)
         if None not in (term.shape, total.shape):
-            term = held_to(term, total.shape, "add_n")
+            term = with_checked_shape(term, total.shape, "add_n")
         total = total + term
     return total
 
@@ -111,7 +111,7 @@ def top_k(
     # a stable ascending sort of the reversed elements, read from its end, keeps ties in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(x, -1), -1), -1)[..., :k]
     if x.shape:  # a trace may not know that there are k elements
-        order = held_to(order, (*x.shape[:-1], k), "top_k")
+        order = with_checked_shape(order, (*x.shape[:-1], k), "top_k")
     last = gradtape.sum(gradtape.ones_like(x, dtype="int64"), axis=-1, keepdims=True) - 1
     indices = last - order
     return TopK(gradtape.take_along_axis(x, indices, -1), cast(indices, index_type))

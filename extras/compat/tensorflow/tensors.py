@@ -34,7 +34,7 @@ from ...core.extend import (
     smallest,
 )
 from ...core.extend import Variable as NativeVariable
-from ...core.extend import held_to as held_in_runs
+from ...core.extend import with_checked_shape as held_in_runs
 from .dtypes import CLASSES, as_dtype, cast, int32, int64, string
 from .names import adapts
 
@@ -289,7 +289,7 @@ def plain(value: Any) -> Any:
 sizes = as_shape
 
 
-def held_to(x: Any, shape: Sequence[Any], op: str) -> Any:
+def with_checked_shape(x: Any, shape: Sequence[Any], op: str) -> Any:
     """Return ``x`` with a shape that it must have; each run checks what a trace cannot."""
     if x.shape is None and op == "set_shape":
         return held_in_runs(x, tuple(shape))
@@ -522,7 +522,7 @@ def _shape(self: Any, new: Any = tuple.__new__, kind: type = _OwnShape) -> Any:
 
 def _set_shape(self: Any, shape: Any) -> None:
     """Add what you know about the shape; each run of a trace checks it."""
-    self.array = held_to(self, TensorShape(shape), "set_shape").array
+    self.array = with_checked_shape(self, TensorShape(shape), "set_shape").array
 
 
 # native functions make tensors and variables too

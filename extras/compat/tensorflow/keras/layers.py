@@ -12,7 +12,7 @@ from typing import Any
 
 import gradtape
 
-from ....core.extend import calling_in, map_structure, told
+from ....core.extend import calling_in, map_structure, overridable
 from ....layers.base.losses import Rules
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
@@ -190,12 +190,12 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
     def built(self, value: bool) -> None:
         self.mark_built(value)
 
-    @told
+    @overridable
     def output_shape(self) -> Any:
         """The shape of its output in the model that it is part of."""
         return map_structure(lambda x: x.shape, self.output)
 
-    @told
+    @overridable
     def input_shape(self) -> Any:
         """The shape of its input in the model that it is part of."""
         return map_structure(lambda x: x.shape, self.input)

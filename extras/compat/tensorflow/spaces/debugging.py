@@ -10,7 +10,7 @@ import gradtape
 
 from ..dtypes import as_dtype
 from ..names import adapts
-from ..tensors import convert_to_tensor, held_to
+from ..tensors import convert_to_tensor, with_checked_shape
 
 __all__ = (
     "assert_integer assert_rank assert_rank_at_least assert_shapes assert_type "
@@ -60,7 +60,7 @@ def assert_shapes(
         if len(wanted) == x.ndim:
             names = zip(wanted, x.shape)
             wanted = [known.setdefault(n, m) if isinstance(n, str) else n for n, m in names]
-        held_to(x, wanted, message or "assert_shapes")
+        with_checked_shape(x, wanted, message or "assert_shapes")
 
 
 @adapts("Tensor.dtype")

@@ -25,10 +25,10 @@ from ..tensors import (
     alike,
     broadcast_size,
     convert_to_tensor,
-    held_to,
     plain,
     refuse_loss,
     sizes,
+    with_checked_shape,
 )
 
 __all__ = ("broadcast_dynamic_shape one_hot pad range sequence_mask shape size slice").split()
@@ -207,7 +207,11 @@ def split_by(value: Any, sizes: Any, axis: int, num: int | None) -> list[Any]:
         )
     along = axis % len(value.shape)
     shape = [sum(parts) if i == along else None for i in _range(len(value.shape))]
-    return list(gradtape.split(held_to(value, shape, "split"), list(accumulate(parts))[:-1], axis))
+    return list(
+        gradtape.split(
+            with_checked_shape(value, shape, "split"), list(accumulate(parts))[:-1], axis
+        )
+    )
 
 
 @adapts("Tensor.__getitem__")

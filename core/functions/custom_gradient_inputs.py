@@ -6,7 +6,6 @@ import functools
 import inspect
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,45 +19,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-
-
-def name_of(f: Any) -> str:
-    """Return a function's name for messages."""
-    return str(getattr(f, "__qualname__", getattr(f, "__name__", repr(f)))).split("<locals>.")[-1]
-
-
-def identity_of(f: Any) -> Any:
-    """Return a key that is equal for functions that do the same, as far as this is known.
-
-    A function that is defined inside another one is a new object each time. It does the same if it
-    has the same code and captures the same objects. The key contains ids: keep the function.
-    """
-    if isinstance(f, MethodType):
-        return identity_of(f.__func__), id(f.__self__)
-    if isinstance(f, functools.partial):
-        named = tuple((key, _atom(x)) for key, x in f.keywords.items())
-        return identity_of(f.func), tuple(map(_atom, f.args)), named
-    if not isinstance(f, FunctionType):
-        return id(f)
-    named = tuple((f.__kwdefaults__ or {}).items())
-    held = [*(f.__defaults__ or ()), *(x for _, x in named)]
-    return f.__code__, tuple(map(_atom, held)), tuple(map(_content, f.__closure__ or ()))
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return _atom(cell.cell_contents)
-    except ValueError:  # empty
-        return id(cell)
-
-
-def _atom(x: Any) -> Any:
-    """Return a key of a Python value: the content of what cannot change, the identity of others."""
-    if type(x) in (float, complex):
-        return repr(x)  # 0.0 and -0.0 differ, and nan does not
-    if x is None or type(x) in (bool, int, str, bytes):
-        return type(x), x
-    return tuple(map(_atom, x)) if type(x) is tuple else id(x)
+from .inspection import key_of, name_of
 
 
 class Parameters:
@@ -211,8 +172,8 @@ class Arguments:
     def key(self) -> Any:
         """A key of all but the tensors, and of what else decides what the function does."""
         mode, tensors = training_mode.get(), self.layout.tensors
-        static = tuple("" if i in tensors else _atom(leaf) for i, leaf in enumerate(self.leaves))
-        around = None if mode is None else _atom(mode.training), computing.get()
+        static = tuple("" if i in tensors else key_of(leaf) for i, leaf in enumerate(self.leaves))
+        around = None if mode is None else key_of(mode.training), computing.get()
         return self._names, repr(structure(self._tree)), static, around
 
 

@@ -15,14 +15,15 @@ from ..base.table import registry
 from ..base.tree import flatten, pack_like
 from ..batches.batched import of_each_example
 from ..errors import PluginError, TraceError
-from ..graphs.custom import GradientFunction, add_custom
+from ..graphs.custom_gradients import GradientFunction, add_custom
 from ..ops.checks import check_rules, held_like
 from ..tape.missing_gradients import tell
 from ..tensors.convert import as_tensor
 from ..tensors.custom_records import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .custom_inputs import Arguments, Layout, Parameters, Uses, identity_of, name_of
+from .custom_gradient_inputs import Arguments, Layout, Parameters, Uses
+from .inspection import identity_of, name_of
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 P = ParamSpec("P")

@@ -80,7 +80,7 @@ def fits_surely(spec: TensorSpec, x: Tensor) -> bool:
     )
 
 
-def held_to(x: Tensor, shape: Shape) -> Tensor:
+def with_checked_shape(x: Tensor, shape: Shape) -> Tensor:
     """Return a tensor with a shape that it may have; each run checks what the trace does not know.
 
     Parameters
@@ -101,7 +101,7 @@ def held_to(x: Tensor, shape: Shape) -> Tensor:
     return x
 
 
-def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
+def with_checked_specs(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]:
     """Return tensors that each run checks against their specs, and the names in these.
 
     Parameters
@@ -114,16 +114,16 @@ def held(tensors: Iterable[Tensor], specs: Iterable[TensorSpec]) -> list[Tensor]
     sizes: dict[str | None, Any] = {}
     result = []
     for x, spec in zip(tensors, specs, strict=True):
-        x = held_to(x, spec.shape)
+        x = with_checked_shape(x, spec.shape)
         if spec.names is not None:
             named = zip(spec.names, x.shape, strict=True)
             wanted = [None if name is None else sizes.setdefault(name, n) for name, n in named]
-            x = held_to(x, tuple(wanted))
+            x = with_checked_shape(x, tuple(wanted))
         result.append(x)
     return result
 
 
-def clash(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
+def conflicting_sizes(named: Iterable[tuple[str, Sequence[str | None], Any]]) -> str | None:
     """Describe two differing sizes of one name in ``(argument, names, shape)``; None if equal."""
     known: dict[str, dict[Any, str]] = {}  # by name: sizes, and where each appears first
     for argument, names, shape in named:
@@ -174,7 +174,7 @@ def _check_whole(given: Tensor, spec: TensorSpec, what: str) -> None:
         )
 
 
-def told(args: Any, kwargs: Any) -> str:
+def call_text(args: Any, kwargs: Any) -> str:
     """Return arguments as messages show them: arrays by shape and dtype, without values."""
     args, kwargs = map_structure(_kind, (args, kwargs))
     return ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])

@@ -1,4 +1,4 @@
-"""Integers that a trace knows as expressions: the values of tensors of sizes.
+"""Sizes in graphs: integers that a trace knows as expressions, and the shapes of a run.
 
 A shape that is computed with tensors (``stack([n // 2, 3])``, ``prod(shape[1:])``) stays as precise
 as one that Python computes: the op's computation also runs on the known values of its inputs.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base.sizes import Size
+from ..base.sizes import Dim, Open, Size, evaluated, lowered
 
 if TYPE_CHECKING:
     from ..tensors.op import Op
@@ -96,3 +96,48 @@ def _checked(result: Any, symbol: Any = None) -> Integers | None:
         if any(type(factor) is not int or abs(factor) > _LARGEST for factor in factors):
             return None
     return integers
+
+
+# -- the shapes of a run ---------------------------------------------------------------------------
+
+
+def shape_in_run(symbol: Symbol, arrays: Mapping[Symbol, Any]) -> tuple[int | None, ...] | None:
+    """Return a symbol's shape in a run, without running what computes it.
+
+    Parameters
+    ----------
+    symbol
+        A value of a graph.
+    arrays
+        The arrays of some symbols of its graph in the run, for instance of its inputs.
+
+    Returns
+    -------
+    tuple or None
+        The sizes, with ``None`` for those that these arrays do not determine; ``None`` if its rank
+        is unknown.
+    """
+    if symbol.shape is None:
+        return None
+    homes = getattr(symbol.graph, "homes", {})
+    witnesses: list[Any] = []
+
+    def place(dim: Dim) -> tuple[Any, ...]:
+        home, axis = homes.get(dim, (dim.symbol, dim.axis))
+        witnesses.append(arrays[home])
+        number = len(witnesses) - 1
+        return ("value", number) if axis is None else ("size", number, axis)
+
+    def known(size: Any) -> int | None:
+        if not isinstance(size, Open):
+            return size
+        witnesses.clear()
+        try:
+            formula = lowered(size, place)
+        except KeyError:  # the size of another symbol
+            return None
+        shapes = [x.shape for x in witnesses]
+        number: int = evaluated(formula, shapes, lambda k: int(witnesses[k]))
+        return number
+
+    return tuple(map(known, symbol.shape))
