@@ -66,32 +66,34 @@ _TABLE = {
     ".core.transforms.vmap": "vmap",
     ".layers.models.model": "Input Model",
     ".plugins.numpy.threads": "limit_threads",
+    ".plugins.ops.analysis.covariance": "average corrcoef cov",
+    ".plugins.ops.analysis.curve_fitting": "interp poly polyfit roots trapezoid",
     ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",
-    ".plugins.ops.analysis.fitting": "poly polyfit roots",
-    ".plugins.ops.analysis.interpolation": "interp trapezoid",
+    ".plugins.ops.analysis.histograms": "bincount histogram histogram_bin_edges",
+    ".plugins.ops.analysis.nan_quantiles": "nanmedian nanpercentile nanquantile",
     ".plugins.ops.analysis.polynomials": (
         "polyadd polyder polydiv polyint polymul polysub polyval vander"
     ),
-    ".plugins.ops.analysis.tapers": "bartlett blackman hamming hanning kaiser",
-    ".plugins.ops.analysis.vector_convolution": "convolve correlate",
-    ".plugins.ops.control.cond": "cond",
-    ".plugins.ops.control.host_call": "host_call",
+    ".plugins.ops.analysis.quantiles": "median percentile quantile",
+    ".plugins.ops.analysis.signals": "bartlett blackman convolve correlate hamming hanning kaiser",
+    ".plugins.ops.control.conditions": "cond while_loop",
+    ".plugins.ops.control.effects": "host_call",
     ".plugins.ops.control.scan": "map scan",
     ".plugins.ops.control.tensor_array": "TensorArray",
-    ".plugins.ops.control.while_loop": "while_loop",
     ".plugins.ops.elementwise.arithmetic": (
-        "abs absolute add divide divmod fabs floor_divide fmod heaviside mod multiply negative "
-        "positive reciprocal remainder sign subtract true_divide"
+        "abs absolute add clip divide divmod fabs floor_divide fmax fmin fmod heaviside maximum "
+        "minimum mod multiply negative positive reciprocal remainder sign subtract true_divide"
     ),
-    ".plugins.ops.elementwise.bounds": "clip fmax fmin maximum minimum",
-    ".plugins.ops.elementwise.casting": "cast copy stop_gradient",
     ".plugins.ops.elementwise.comparison": (
         "allclose array_equal equal greater greater_equal isclose isfinite isinf isnan isneginf "
         "isposinf less less_equal logical_and logical_not logical_or logical_xor not_equal where"
     ),
-    ".plugins.ops.elementwise.complex_numbers": "angle conj conjugate imag real real_if_close",
+    ".plugins.ops.elementwise.conversion": (
+        "angle cast conj conjugate copy imag real real_if_close stop_gradient"
+    ),
     ".plugins.ops.elementwise.floating_point": (
-        "copysign frexp ldexp modf nan_to_num nextafter signbit spacing"
+        "around ceil copysign fix floor frexp ldexp modf nan_to_num nextafter rint round signbit "
+        "spacing trunc"
     ),
     ".plugins.ops.elementwise.integers": (
         "bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
@@ -101,15 +103,14 @@ _TABLE = {
         "cbrt exp exp2 expm1 float_power log log10 log1p log2 logaddexp logaddexp2 pow power sqrt "
         "square"
     ),
-    ".plugins.ops.elementwise.rounding": "around ceil fix floor rint round trunc",
     ".plugins.ops.elementwise.special": "digamma erf erfc i0 lgamma polygamma sinc",
     ".plugins.ops.elementwise.trigonometry": (
         "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 "
         "atanh cos cosh deg2rad degrees hypot rad2deg radians sin sinh tan tanh"
     ),
-    ".plugins.ops.indexing.partitions": "dynamic_partition dynamic_stitch",
     ".plugins.ops.indexing.selection": (
-        "argwhere choose compress extract flatnonzero nonzero select"
+        "argwhere choose compress dynamic_partition dynamic_stitch extract flatnonzero nonzero "
+        "select"
     ),
     ".plugins.ops.indexing.sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
@@ -119,25 +120,24 @@ _TABLE = {
         "argpartition argsort digitize lexsort partition searchsorted sort"
     ),
     ".plugins.ops.indexing.take": "gather put_along_axis take take_along_axis",
+    ".plugins.ops.linalg.contractions": "einsum tensordot",
     ".plugins.ops.linalg.determinants": "trace",
-    ".plugins.ops.linalg.einsum": "einsum",
     ".plugins.ops.linalg.matmul": "matmul",
     ".plugins.ops.linalg.norms": "clip_by_norm",
     ".plugins.ops.linalg.products": "cross dot inner kron matvec outer vdot vecdot vecmat",
-    ".plugins.ops.linalg.tensordot": "tensordot",
     ".plugins.ops.network.embeddings": "one_hot",
     ".plugins.ops.reductions.cumulative": (
         "cumprod cumsum cumulative_max cumulative_min cumulative_prod cumulative_sum"
     ),
-    ".plugins.ops.reductions.extrema": "amax amin argmax argmin max min ptp",
-    ".plugins.ops.reductions.nan_extrema": "nanargmax nanargmin nanmax nanmin",
+    ".plugins.ops.reductions.extrema": (
+        "amax amin argmax argmin max min nanargmax nanargmin nanmax nanmin ptp"
+    ),
     ".plugins.ops.reductions.nan_sums": "nancumprod nancumsum nanmean nanprod nanstd nansum nanvar",
-    ".plugins.ops.reductions.sums": "logsumexp mean prod sum",
-    ".plugins.ops.reductions.truth": "all any count_nonzero",
+    ".plugins.ops.reductions.sums": "all any count_nonzero logsumexp mean prod sum",
     ".plugins.ops.reductions.variance": "std var",
     ".plugins.ops.shapes.application": "apply_along_axis piecewise",
     ".plugins.ops.shapes.broadcasting": (
-        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to"
+        "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_to repeat tile"
     ),
     ".plugins.ops.shapes.creation": "eye full full_like identity ones ones_like zeros zeros_like",
     ".plugins.ops.shapes.diagonals": "diag diagflat diagonal fill_diagonal tri tril triu",
@@ -151,17 +151,12 @@ _TABLE = {
     ),
     ".plugins.ops.shapes.padding": "pad",
     ".plugins.ops.shapes.ranges": "arange geomspace linspace logspace meshgrid",
-    ".plugins.ops.shapes.rearrangement": "flip fliplr flipud roll rot90",
     ".plugins.ops.shapes.reshaping": "expand_dims ravel reshape squeeze",
     ".plugins.ops.shapes.splitting": "array_split dsplit hsplit split unstack vsplit",
-    ".plugins.ops.shapes.tiling": "repeat tile",
-    ".plugins.ops.shapes.transposition": (
-        "matrix_transpose moveaxis permute_dims rollaxis swapaxes transpose"
+    ".plugins.ops.shapes.rearrangement": (
+        "flip fliplr flipud matrix_transpose moveaxis permute_dims roll rollaxis rot90 swapaxes "
+        "transpose"
     ),
-    ".plugins.ops.statistics.covariance": "average corrcoef cov",
-    ".plugins.ops.statistics.histograms": "bincount histogram histogram_bin_edges",
-    ".plugins.ops.statistics.nan_quantiles": "nanmedian nanpercentile nanquantile",
-    ".plugins.ops.statistics.quantiles": "median percentile quantile",
     ".profiler.profile": "profile",
     ".saving": "load load_weights save save_weights",
 }

@@ -16,8 +16,8 @@ from ..core.extend import (
     user_line,
     warn_user,
 )
+from ..plugins.ops.control.conditions import while_loop
 from ..plugins.ops.control.scan import scan
-from ..plugins.ops.control.while_loop import while_loop
 from .choices import if_stmt
 from .iterables import Rows, rows_of
 from .merging import Again

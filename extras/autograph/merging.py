@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import Tensor, as_tensor, flatten, pack_like, user_line
-from ..plugins.ops.control.cond import cond
+from ..plugins.ops.control.conditions import cond
 from .raising import Retrace
 from .state.arrays import mark_shared
 from .state.mutations import keep_apart, was_there

@@ -9,7 +9,7 @@ from typing import Any
 from malt.operators import py_builtins
 
 from ..core.extend import Tensor, ops, registry
-from ..plugins.ops.elementwise.bounds import maximum, minimum
+from ..plugins.ops.elementwise.arithmetic import maximum, minimum
 from .effects import hashed, print_
 from .iterables import enumerate_, len_, range_, reversed_, zip_
 from .values import is_traced, truth

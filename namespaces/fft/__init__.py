@@ -4,18 +4,21 @@ from __future__ import annotations
 
 # the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
-from ..plugins.ops.fourier.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
-from ..plugins.ops.fourier.multi_dimensional import (
+from ..plugins.ops.analysis.fourier import fft, hfft, ifft, ihfft, irfft, rfft
+from ..plugins.ops.analysis.fourier_nd import (
     fft2,
+    fftfreq,
     fftn,
+    fftshift,
     ifft2,
     ifftn,
+    ifftshift,
     irfft2,
     irfftn,
     rfft2,
+    rfftfreq,
     rfftn,
 )
-from ..plugins.ops.fourier.one_dimensional import fft, hfft, ifft, ihfft, irfft, rfft
 from ..public import publish
 
 __all__ = [

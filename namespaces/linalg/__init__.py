@@ -4,15 +4,14 @@ from __future__ import annotations
 
 # the whole package before its parts: threads that start with different parts would deadlock
 from ..plugins import ops  # noqa: F401
+from ..plugins.ops.linalg.contractions import einsum, tensordot
 from ..plugins.ops.linalg.decompositions import cholesky, qr, svd, svdvals
 from ..plugins.ops.linalg.determinants import det, slogdet
 from ..plugins.ops.linalg.eigenvalues import eig, eigh, eigvals, eigvalsh
-from ..plugins.ops.linalg.einsum import einsum
 from ..plugins.ops.linalg.least_squares import lstsq, matrix_rank, pinv
 from ..plugins.ops.linalg.linear_systems import inv, solve, solve_triangular, tensorinv, tensorsolve
 from ..plugins.ops.linalg.matmul import matmul
-from ..plugins.ops.linalg.matrix_diagonals import diagonal, trace
-from ..plugins.ops.linalg.matrix_functions import expm, matrix_power
+from ..plugins.ops.linalg.matrix_functions import diagonal, expm, matrix_power, trace
 from ..plugins.ops.linalg.norms import cond, matrix_norm, norm, vector_norm
 from ..plugins.ops.linalg.products import (
     cross,
@@ -26,8 +25,7 @@ from ..plugins.ops.linalg.products import (
     vecdot,
     vecmat,
 )
-from ..plugins.ops.linalg.tensordot import tensordot
-from ..plugins.ops.shapes.transposition import matrix_transpose
+from ..plugins.ops.shapes.rearrangement import matrix_transpose
 from ..public import publish
 
 __all__ = [

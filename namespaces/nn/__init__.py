@@ -6,29 +6,9 @@ from __future__ import annotations
 from ..plugins import ops  # noqa: F401
 from ..plugins.ops.elementwise.trigonometry import tanh
 from ..plugins.ops.linalg.norms import clip_by_norm
-from ..plugins.ops.network.activations.gates import gelu, glu, hard_silu, mish, silu
-from ..plugins.ops.network.activations.rectifiers import (
-    celu,
-    elu,
-    leaky_relu,
-    relu,
-    relu6,
-    selu,
-    softplus,
-    squareplus,
-)
-from ..plugins.ops.network.activations.shrinkage import hard_shrink, soft_shrink, tanh_shrink
-from ..plugins.ops.network.activations.sigmoids import (
-    hard_sigmoid,
-    hard_tanh,
-    log_sigmoid,
-    sigmoid,
-    softsign,
-)
-from ..plugins.ops.network.activations.softmax import log_softmax, softmax
 from ..plugins.ops.network.convolution import conv, conv1d, conv2d, depthwise_conv
-from ..plugins.ops.network.dropout import dropout
 from ..plugins.ops.network.embeddings import embedding_lookup, one_hot, segment_sum
+from ..plugins.ops.network.gated_activations import gelu, glu, hard_silu, mish, silu
 from ..plugins.ops.network.losses import (
     binary_cross_entropy,
     categorical_cross_entropy,
@@ -40,6 +20,7 @@ from ..plugins.ops.network.losses import (
 )
 from ..plugins.ops.network.normalization import (
     batch_normalization,
+    dropout,
     group_normalization,
     layer_normalization,
 )
@@ -50,6 +31,28 @@ from ..plugins.ops.network.pooling import (
     max_pool,
     max_pool1d,
     max_pool2d,
+)
+from ..plugins.ops.network.rectifiers import (
+    celu,
+    elu,
+    hard_shrink,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    soft_shrink,
+    softplus,
+    squareplus,
+    tanh_shrink,
+)
+from ..plugins.ops.network.sigmoids import (
+    hard_sigmoid,
+    hard_tanh,
+    log_sigmoid,
+    log_softmax,
+    sigmoid,
+    softmax,
+    softsign,
 )
 from ..plugins.ops.network.softmax_cross_entropy import (
     softmax_cross_entropy_with_logits,

@@ -16,7 +16,7 @@ from ..ops.elementwise.trigonometry import (
     hypot_slope_kernel,
     tanh_slope_kernel,
 )
-from ..ops.network.activations.gates import (
+from ..ops.network.gated_activations import (
     DENSITY,
     GELU_FLAT,
     GELU_NEAR,
@@ -28,10 +28,7 @@ from ..ops.network.activations.gates import (
     silu_slope_kernel,
     silu_slope_near,
 )
-from ..ops.network.activations.sigmoids import (
-    SIGMOID_DIGITS,
-    sigmoid_slope_kernel,
-)
+from ..ops.network.sigmoids import SIGMOID_DIGITS, sigmoid_slope_kernel
 
 Array = NDArray[Any]
 

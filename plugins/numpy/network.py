@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import ScalarTable
-from ..ops.network import normalization, softmax_cross_entropy
-from ..ops.network.activations import rectifiers, softmax
-from ..ops.network.activations.sigmoids import sigmoid_kernel
+from ..ops.network import normalization, rectifiers, sigmoids, softmax_cross_entropy
+from ..ops.network.sigmoids import sigmoid_kernel
 from .reductions import add_reduce, max_reduce
 
 Array = NDArray[Any]
@@ -39,7 +38,7 @@ def _exponentials(x: Array, axis: int) -> Array:
 
 def _softmax(x: Array, *, axis: int = -1) -> Array:
     if not x.size or x.dtype.char not in "fd":
-        return softmax.softmax_kernel(np, x, axis=axis)
+        return sigmoids.softmax_kernel(np, x, axis=axis)
     e = _exponentials(x, axis)
     e /= add_reduce(e, axis, None, None, True)
     return e

@@ -1,4 +1,4 @@
-"""The ops, as one plugin: a folder for each chapter of NumPy's manual, and all rules of each op.
+"""The ops, as one plugin: a folder for each family of ops, and all rules of each op.
 
 ``common`` holds the tools that the folders share. Folders import each other in one direction only,
 which ``.importlinter`` checks.
@@ -22,39 +22,36 @@ gradtape_compatible_since = "0.1"
 
 #: The modules that define ops and functions made of them, by folder.
 MODULES = {
-    "analysis": "differences fitting interpolation polynomials tapers vector_convolution",
+    "analysis": (
+        "covariance curve_fitting differences fourier fourier_nd histograms nan_quantiles "
+        "polynomials quantiles signals"
+    ),
     "collectives": "averaging exchange",
-    "control": "cond effects host_call loops scan subgraphs tensor_array while_loop",
+    "control": "conditions effects scan subgraphs tensor_array",
     "elementwise": (
-        "arithmetic bounds casting comparison complex_numbers floating_point integers "
-        "powers rounding special trigonometry"
+        "arithmetic comparison conversion floating_point integers powers special trigonometry"
     ),
-    "fourier": "frequencies multi_dimensional one_dimensional primitives",
-    "indexing": (
-        "batched_index duplicate_indices getitem partitions reads selection sets sorting take"
-    ),
+    "images": "colours measures placing resizing",
+    "indexing": "batched_index getitem selection sets sorting take",
     "linalg": (
-        "decompositions determinants eigenvalues einsum least_squares linear_systems "
-        "matmul matrices matrix_diagonals matrix_functions norms products tensordot"
+        "contractions decompositions determinants eigenvalues least_squares linear_systems "
+        "matmul matrices matrix_functions norms products"
     ),
     "network": (
-        "channels convolution dropout embeddings labels losses normalization pooling "
+        "convolution embeddings gated_activations losses normalization pooling rectifiers sigmoids "
         "softmax_cross_entropy transposed_convolution windows"
     ),
-    "network.activations": "gates rectifiers shrinkage sigmoids softmax",
-    "random": "distributions functions gamma generator keys parameters philox",
-    "reductions": "builder cumulative extrema nan_extrema nan_sums options sums truth variance",
+    "random": "functions generator philox stateless",
+    "reductions": "builder cumulative extrema nan_sums sums variance",
     "shapes": (
         "adjoints application broadcasting creation diagonals editing index_grids joining padding "
-        "ranges rearrangement reshaping splitting tiling transposition"
+        "ranges rearrangement reshaping splitting"
     ),
-    "statistics": "covariance histograms nan_quantiles quantiles",
-    "images": "resizing placing colours measures",
 }
 
-for _room, _modules in MODULES.items():
+for _family, _modules in MODULES.items():
     for _module in _modules.split():
-        import_module(f".{_room}.{_module}", __name__)
+        import_module(f".{_family}.{_module}", __name__)
 
 
 @hookimpl(trylast=True)

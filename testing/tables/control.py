@@ -9,7 +9,7 @@ import numpy as np
 import gradtape as gt
 from gradtape.core.extend import Graph
 
-from ...plugins.ops.control.host_call import PythonCall
+from ...plugins.ops.control.effects import PythonCall
 from ..samples import Sample
 from .drawing import complexes, real
 

@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, beside, is_open, largest, ops
-from ..common.axes import as_axis, axis_of, part_of, reduced_axes
-from ..common.batching import along
-from ..common.dtypes import as_floating
+from ..common.axes import along, as_axis, axis_of, part_of, reduced_axes
+from ..common.dynamic_shapes import ensured, fixed, known_rank, needs_axes
+from ..common.kernels import as_floating, put
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank, needs_axes
-from ..common.scattering import put
-from ..common.sizes import ensured, fixed
-from ..reductions.options import start_of
+from ..reductions.builder import start_of
 from ..shapes.joining import edge_values
 
 LATER, EARLIER = slice(1, None), slice(None, -1)

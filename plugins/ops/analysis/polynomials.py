@@ -20,13 +20,11 @@ from ....core.extend import (
     shapes_differ,
     sizes_differ,
 )
+from ..common.dynamic_shapes import as_vector, fixed, table
 from ..common.op_builders import named
-from ..common.ranks import as_vector
-from ..common.sizes import fixed
-from ..common.tables import table
 from ..shapes.padding import pad
 from ..shapes.splitting import unstack
-from .vector_convolution import as_vectors, convolved, vector_size
+from .signals import as_vectors, convolved, vector_size
 
 
 @named

@@ -12,7 +12,7 @@ import numpy as np
 from ....core.errors import BackendMismatch, GradtapeError
 from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, beside_tensors, broadcast_shapes
 from .axes import reduced_axes
-from .dtypes import SCALARS
+from .kernels import SCALARS
 
 #: The ops of this package, in the order of definition.
 OPS: list[Op] = []

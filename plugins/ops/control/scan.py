@@ -41,15 +41,17 @@ from ....core.extend import (
 )
 from ..common.op_builders import OPS
 from .joint_scan import joint_scan
-from .loops import check_dtype, traced_step, with_wide_start
-from .rows import Rows
 from .subgraphs import (
     REQUIRED,
+    Rows,
     assign_variables,
     batch_size,
     carried_specs,
+    check_dtype,
     check_graph,
     pack_outputs,
+    traced_step,
+    with_wide_start,
 )
 
 

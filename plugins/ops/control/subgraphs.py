@@ -1,25 +1,31 @@
-"""Helpers of ops that run graphs: checks of the graphs, shapes, and assignments."""
+"""Helpers of ops that run graphs: checks, shapes, assignments, and the steps of loops."""
 
 from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from ....core.errors import TraceError
 from ....core.extend import (
     NONDIFF,
     Batched,
+    Branch,
     Graph,
     Op,
     Tensor,
     TensorSpec,
+    active_graph,
     as_batched,
+    as_tensor,
     evaluated,
     flatten,
     has_level,
     is_differentiable,
+    is_open,
     known_size,
     leave,
     lowered,
@@ -28,11 +34,10 @@ from ....core.extend import (
     same_shape,
     same_size,
     seen_rows,
+    trace_branch,
 )
-from ..common.gradients import as_like
+from ..common.kernels import SCALARS, as_like
 from ..common.op_builders import op
-
-__all__: list[str] = []
 
 REQUIRED = inspect.Parameter.empty
 
@@ -210,3 +215,97 @@ op(
     batch=_assigned_rule,
     doc="Return ``x``, which was assigned to a variable; gradients reach the variable, not ``x``.",
 )
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+class Rows:
+    """The results of a loop's steps, to be stacked.
+
+    NumPy arrays are copied into their stack at once, while a step's memory is in the cache, and the
+    next step reuses that memory.
+
+    Parameters
+    ----------
+    length
+        The number of steps.
+    """
+
+    __slots__ = ("_length", "_lists", "_wholes")
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self._wholes: list[Any] = []
+        self._lists: list[list[Any]] = []
+
+    def put(self, i: int, found: Sequence[Any]) -> None:
+        """Add the results of step ``i``."""
+        if not self._lists:
+            self._lists = [[None] * self._length for _ in found]
+            self._wholes = [
+                np.empty((self._length, *x.shape), x.dtype) if type(x) is np.ndarray else None
+                for x in found
+            ]
+        for x, whole, rows in zip(found, self._wholes, self._lists, strict=True):
+            if whole is None:
+                rows[i] = x
+            else:
+                whole[i] = x
+
+    def stacked(self, xp: Any) -> list[Any]:
+        """Return the stacks."""
+        return [
+            xp.stack(rows, axis=0) if whole is None else whole
+            for rows, whole in zip(self._lists, self._wholes, strict=True)
+        ]
+
+
+class _Wider(Exception):
+    """Raised if a Python number, whose dtype is weak, must start with a wider dtype."""
+
+    def __init__(self, index: int, dtype: Any) -> None:
+        self.index = index
+        self.dtype = dtype
+
+
+def with_wide_start(run: Callable[[Any], Any], start: Any) -> Any:
+    """Run a loop that may start from Python numbers: they take the dtype that a step returns."""
+    leaves = flatten(start)
+    while True:
+        try:
+            return run(pack_like(start, list(leaves)))
+        except _Wider as need:
+            leaves[need.index] = as_tensor(leaves[need.index], need.dtype)
+
+
+def check_dtype(what: str, i: int, before: Tensor, after: Tensor, first: Any) -> None:
+    """Raise if a step changes a value's dtype; restart a loop that began with a Python number."""
+    if before.dtype == after.dtype:
+        return
+    weak = type(first) in SCALARS or is_open(first)
+    if weak and np.result_type(before.dtype, after.dtype) == after.dtype:
+        raise _Wider(i, after.dtype)
+    raise TypeError(f"{what} is {before.dtype} and becomes {after.dtype}; cast it with astype")
+
+
+def _kept(known: Any, before: Any, after: Any) -> Any:
+    """Return the known part of a shape, without the sizes that a step changes."""
+    common = common_shape(before, after)
+    return common and tuple(None if n is None else m for n, m in zip(known, common, strict=True))
+
+
+def traced_step(
+    name: str, step: Any, specs: list[TensorSpec], carried: int, held: list[Any]
+) -> Branch:
+    """Return the graph of a step; sizes that change from step to step are unknown in it."""
+    for _ in range(3):
+        body = trace_branch(name, step, specs, active_graph.get(), held)
+        after = [
+            TensorSpec(_kept(spec.shape, x.shape, y.shape), spec.dtype)
+            for spec, x, y in zip(specs[:carried], body.inputs, body.outputs, strict=False)
+        ]
+        if not any(map(widened, specs, after)):
+            break
+        specs[:carried] = after
+    return body

@@ -20,8 +20,7 @@ from ....core.extend import (
     shapes_differ,
     with_others,
 )
-from ..common.dtypes import SCALARS
-from ..common.kernels import reals
+from ..common.kernels import SCALARS, reals
 from ..common.op_builders import elementwise, named
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Op, Tensor, as_tensor, ops
-from ..common.dtypes import SCALARS
-from ..common.kernels import all_between, native, reals
+from ..common.kernels import SCALARS, all_between, native, reals
 from ..common.op_builders import elementwise, named
 
 LN2 = math.log(2.0)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, numpy_dtype
-from ..common.dtypes import inexact
-from ..common.kernels import at_hand, cast_to, kind_of, reals
+from ..common.kernels import at_hand, cast_to, inexact, kind_of, reals
 from ..common.op_builders import elementwise, named, op
 
 

@@ -8,12 +8,11 @@ import numpy as np
 
 from ....core.extend import Tensor, as_dtype, as_tensor, floats
 from ..common.op_builders import named_in
-from ..elementwise.arithmetic import remainder
-from ..elementwise.bounds import clip, maximum
-from ..elementwise.casting import cast
+from ..elementwise.arithmetic import clip, maximum, remainder
 from ..elementwise.comparison import where
+from ..elementwise.conversion import cast
+from ..elementwise.floating_point import floor
 from ..elementwise.powers import power
-from ..elementwise.rounding import floor
 from ..random import functions
 from ..reductions.extrema import max, min
 from ..reductions.sums import mean, sum

@@ -9,7 +9,7 @@ import numpy as np
 from ....core.extend import Tensor, as_tensor, floats
 from ..common.op_builders import named_in
 from ..elementwise.arithmetic import abs
-from ..elementwise.casting import cast
+from ..elementwise.conversion import cast
 from ..elementwise.powers import log10, square
 from ..network.convolution import depthwise_conv
 from ..reductions.sums import mean, sum

@@ -9,9 +9,8 @@ from ..common.op_builders import named_in
 from ..elementwise.comparison import where
 from ..random import functions
 from ..shapes.padding import pad
-from ..shapes.rearrangement import flip
+from ..shapes.rearrangement import flip, swapaxes
 from ..shapes.rearrangement import rot90 as _rot90
-from ..shapes.transposition import swapaxes
 from .resizing import images_of
 
 __all__ = [

@@ -7,20 +7,19 @@ from typing import Any
 
 from ....core.extend import Tensor, as_size, as_tensor, known_size
 from ..common.op_builders import named_in
-from ..elementwise.arithmetic import abs
-from ..elementwise.bounds import clip, maximum, minimum
-from ..elementwise.casting import cast
+from ..elementwise.arithmetic import abs, clip, maximum, minimum
 from ..elementwise.comparison import where
+from ..elementwise.conversion import cast
+from ..elementwise.floating_point import floor, round
 from ..elementwise.powers import exp
-from ..elementwise.rounding import floor, round
 from ..elementwise.special import sinc
 from ..indexing.take import take
 from ..linalg.matmul import matmul
 from ..reductions.sums import sum
 from ..shapes.padding import pad
 from ..shapes.ranges import arange
+from ..shapes.rearrangement import moveaxis
 from ..shapes.reshaping import expand_dims
-from ..shapes.transposition import moveaxis
 
 __all__ = ["resize", "resize_with_pad"]
 

@@ -23,7 +23,7 @@ from ....core.extend import (
     known_size,
     rank_of,
 )
-from ..common.batching import aligned
+from ..common.axes import aligned
 
 EVERYTHING = ("slice", None, None, None)
 

@@ -1,10 +1,12 @@
 """The ops of ``x[index]`` and of ``x.at[index].set(values)``, and the adjoint of indexing.
 
 The adjoint writes into zeros of the original's shape, and adds where an element was selected twice.
+Many reads of one tensor have one adjoint, which takes linear time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import prod
 from typing import Any
@@ -27,15 +29,121 @@ from ....core.extend import (
     row_of,
     sizes_differ,
 )
-from ..common.batching import shape_only
-from ..common.gradients import as_like
-from ..common.kernels import kind_of
+from ..common.axes import reduced_axes, shape_only
+from ..common.dynamic_shapes import elements, place_between
+from ..common.kernels import as_like, complete, kind_of, picked, put, scatter_add, writes_by_arrays
 from ..common.op_builders import op
-from ..common.picking import picked, writes_by_arrays
-from ..common.scattering import complete, put, scatter_add
-from ..common.sizes import place_between
 from .batched_index import batched_index, picked_from_shared
-from .reads import gradients_together
+
+Index = tuple[Any, ...]
+
+
+def gradients_together(
+    gs: Sequence[Any], like: Any, indices: Sequence[Index], arrays: Sequence[Sequence[Any]]
+) -> Any:
+    """Return the gradient of a tensor, from the gradients of its elements at each index.
+
+    Parameters
+    ----------
+    gs
+        The gradients of the elements that were read.
+    like
+        The tensor, or a witness of its shape.
+    indices, arrays
+        For each of them, the index as a parameter of ops, and the arrays in it.
+
+    Returns
+    -------
+    array
+        Their sum, each at its position in zeros of the shape of ``like``.
+    """
+    values = [x for g, inside in zip(gs, arrays, strict=True) for x in (g, *inside)]
+    return F.index_add_all_like(like, *values, indices=tuple(indices))
+
+
+def _parts(values: Sequence[Any], indices: Sequence[Index]) -> Iterator[tuple[Any, Any, Index]]:
+    """Yield each gradient with the arrays of its index, and the index."""
+    start = 0
+    for index in indices:
+        end = start + 1 + sum(type(p) is tuple and p[0] == "array" for p in index)
+        yield values[start], values[start + 1 : end], index
+        start = end
+
+
+def take_kernel(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    """Return entries along an axis, by integers of any shape."""
+    if axis is None:
+        x, axis = xp.reshape(x, (-1,)), 0
+    (along,) = reduced_axes(axis, x.ndim, "take")
+    picked = xp.take(x, xp.reshape(indices, (-1,)), axis=along)
+    return xp.reshape(picked, (*x.shape[:along], *indices.shape, *x.shape[along + 1 :]))
+
+
+def _index_add_all(xp: Any, like: Any, *values: Any, indices: tuple[Index, ...]) -> Any:
+    parts = list(_parts(values, indices))
+    out = xp.zeros(like.shape, dtype=xp.result_type(*[g for g, _, _ in parts]))
+    for g, arrays, index in parts:
+        where = decode_index(index, tuple(arrays))
+        if all(kind_of(array.dtype) == "b" for array in arrays):
+            # they name no element twice; some libraries take no mask with other parts
+            with suppress(IndexError, NotImplementedError):
+                out = put(out, where if arrays else complete(where), g, add=True)
+                continue
+        out = scatter_add(xp, out, where, g)
+    return out
+
+
+def _vjp(
+    gs: Any, inputs: Any, outputs: Any, needed: Any, *, indices: tuple[Index, ...]
+) -> list[Any]:
+    (g,), (_, *values) = gs, inputs
+    grads: list[Any] = [None]
+    for part, arrays, index in _parts(values, indices):
+        wanted = needed[len(grads)]
+        picked = F.getitem(g, *arrays, index=index) if wanted else None
+        if wanted and part.dtype != g.dtype:
+            picked = F.cast_like(picked, part)
+        grads += [picked, *[None] * len(arrays)]
+    return grads
+
+
+def _spec(like: Any, *values: Any, indices: tuple[Index, ...]) -> tuple[Any, Any]:
+    found = next(_parts(values, indices))[0].dtype
+    for g, _, _ in _parts(values, indices):
+        found = np.promote_types(found, g.dtype)
+    return like.shape, found
+
+
+def index_add_all_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    """Batching rule of ``index_add_all_like``."""
+    (like, *values), indices = xs, params["indices"]
+    if not any(batched[1:]):
+        return Shared(op.raw(row_of(like), *values, indices=indices))
+    beside = xs[batched.index(True)]
+    whole = like if batched[0] else as_batched(like, beside)
+    found: list[Any] = []
+    places: list[Index] = []
+    parts = zip(_parts(values, indices), _parts(batched[1:], indices), strict=True)
+    for (g, arrays, index), (g_batched, flags, _) in parts:
+        plan = batched_index(op, index, whole, list(arrays), list(flags))
+        found += [plan.back(g if g_batched else as_batched(g, beside)), *plan.arrays]
+        places.append(plan.index)
+    return op.raw(whole, *found, indices=tuple(places))
+
+
+op(
+    "index_add_all_like",
+    _index_add_all,
+    vjp=_vjp,
+    shapes_only=("like", "out"),
+    infer=_spec,
+    batch=index_add_all_rule,
+    jvp="linear",
+    doc="Add arrays to zeros of the shape of ``like``, each at its index: the adjoint of reads.",
+)
+
+
+# -- one index -------------------------------------------------------------------------------------
 
 
 def index_shape(shape: Any, index: tuple[Any, ...], arrays: tuple[TensorSpec, ...]) -> Any:
@@ -250,4 +358,52 @@ op(
     batch=shape_only,
     reads="shapes",
     doc="Number the elements of ``x`` from 0, in C order.",
+)
+
+
+# -- repeated indices in x.at[index].multiply ------------------------------------------------------
+
+
+def _occurrences(xp: Any, places: Any) -> Any:
+    order = xp.argsort(places, stable=True)
+    ordered = xp.take(places, order, axis=0)
+    first = xp.searchsorted(ordered, ordered)
+    return xp.take(xp.arange(places.shape[0]) - first, xp.argsort(order), axis=0)
+
+
+def _one_per_occurrence(xp: Any, x: Any, occurrences: Any) -> Any:
+    most = int(xp.max(occurrences)) + 1 if occurrences.shape[0] else 0
+    return xp.ones((most, prod(x.shape)), dtype=x.dtype)
+
+
+def _occurrences_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    # as one vector, in which the places of each example are others
+    (places,) = xs
+    example = F.cumsum(F.ones_like(places), axis=0, reverse=False)
+    others = places + example * (F.sum(places) + 1)
+    return F.reshape_like(op.raw(F.reshape(others, shape=(-1,))), places)
+
+
+def _ones_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
+    x, occurrences = xs
+    if batched[1]:
+        occurrences = F.reshape(occurrences, shape=(-1,))
+    return Shared(op.raw(row_of(x) if batched[0] else x, occurrences))
+
+
+op(
+    "occurrences",
+    _occurrences,
+    gradients={"places": NONDIFF},
+    infer=lambda places: (places.shape, np.dtype(np.int64)),
+    batch=_occurrences_rule,
+    doc="Count, for each element of a vector, the equal ones before it.",
+)
+op(
+    "one_per_occurrence",
+    _one_per_occurrence,
+    gradients={"x": NONDIFF, "occurrences": NONDIFF},
+    infer=lambda x, occurrences: ((None, elements(x.shape)), x.dtype),
+    batch=_ones_rule,
+    doc="Return ones of the dtype of ``x``, one row per occurrence and one column per element.",
 )

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, ops, rank_of
-from ..common.axes import one_axis, reduced_axes
-from ..common.batching import refused
+from ..common.axes import one_axis, reduced_axes, refused
 from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .selection import INDEX, SIZES_DIFFER

@@ -25,13 +25,10 @@ from ....core.extend import (
     sizes_differ,
     to_numpy,
 )
-from ..common.axes import axis_of, one_axis
-from ..common.batching import aligned, along, together
+from ..common.axes import aligned, along, axis_of, one_axis, together
+from ..common.dynamic_shapes import fixed, known_rank
+from ..common.kernels import index_along_axis, put, scatter_add, writes_by_arrays
 from ..common.op_builders import named, op, same_shape
-from ..common.picking import index_along_axis, writes_by_arrays
-from ..common.ranks import known_rank
-from ..common.scattering import put, scatter_add
-from ..common.sizes import fixed
 from .selection import INDEX
 from .take import take_along_axis
 

@@ -22,15 +22,12 @@ from ....core.extend import (
     row_of,
     same_size,
 )
-from ..common.axes import one_axis, reduced_axes
-from ..common.batching import along
+from ..common.axes import along, one_axis, reduced_axes
+from ..common.dynamic_shapes import as_vector, empty
+from ..common.kernels import along_axis, index_along_axis, scatter_add
 from ..common.op_builders import named, op
-from ..common.picking import along_axis, index_along_axis
-from ..common.ranks import as_vector
-from ..common.scattering import scatter_add
-from ..common.sizes import empty
 from .batched_index import EVERYTHING, batched_index
-from .reads import gradients_together, take_kernel
+from .getitem import gradients_together, take_kernel
 
 
 def _take_spec(x: TensorSpec, indices: TensorSpec, *, axis: int | None) -> tuple[Any, Any]:

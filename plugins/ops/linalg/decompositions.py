@@ -3,7 +3,7 @@
 The rules are for complex matrices in TensorFlow's convention, which includes real ones. A factor
 may not be a differentiable function of the matrix. The rules are correct for functions that do not
 depend on the sign or phase of a vector, which LAPACK chooses. At equal singular values, see the
-module ``ties``.
+module ``matrices``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec, as_tensor, deriving, ops, same_size, sizes_differ
-from ..common.batching import leading
+from ..common.axes import leading
 from ..common.op_builders import named, op
 from .eigenvalues import eigh, eigvalsh
 from .matmul import matmul
 from .matrices import (
     adjoint,
+    apart,
     as_inexact,
     conjugate_transpose,
     hermitian_from_lower,
     inexact,
+    of_values,
     on_diagonal,
     over_columns,
     over_rows,
@@ -30,9 +32,9 @@ from .matrices import (
     sizes_of_matrices,
     smaller_size,
     square_shape,
+    takes_none,
     with_sizes,
 )
-from .ties import apart, of_values, takes_none
 
 # -- Cholesky --------------------------------------------------------------------------------------
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import F, Tensor, TensorSpec
-from ..common.batching import leading
-from ..common.gradients import as_like
-from ..common.kernels import cast_to, kind_of
+from ..common.axes import leading
+from ..common.kernels import as_like, cast_to, kind_of
 from ..common.op_builders import named, op
 from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal

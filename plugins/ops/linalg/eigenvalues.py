@@ -2,7 +2,7 @@
 
 The rules are for complex matrices in TensorFlow's convention, which includes real ones. They are
 correct for functions that do not depend on the sign or phase of a vector, which LAPACK chooses. At
-equal eigenvalues, see the module ``ties``.
+equal eigenvalues, see the module ``matrices``.
 """
 
 from __future__ import annotations
@@ -12,23 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import F, Tensor, numpy_dtype
-from ..common.batching import leading
-from ..common.gradients import as_like
-from ..common.kernels import cast_to
+from ..common.axes import leading
+from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
 from .matrices import (
     adjoint,
+    apart,
     as_inexact,
     conjugate_transpose,
     diagonals,
     inexact,
+    of_values,
     on_diagonal,
     over_columns,
     over_rows,
     real_of,
     square_shape,
+    takes_none,
 )
-from .ties import apart, of_values, takes_none
 
 
 class EigResult(NamedTuple):

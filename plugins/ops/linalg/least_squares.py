@@ -19,10 +19,10 @@ from ....core.extend import (
     sizes_differ,
     smallest,
 )
-from ..common.batching import leading
+from ..common.axes import leading
+from ..common.dynamic_shapes import known_rank
 from ..common.kernels import cast_to, kind_of
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
 from .decompositions import svdvals, svdvals_kernel
 from .matmul import matmul
 from .matrices import (

@@ -26,9 +26,9 @@ from ....core.extend import (
     rank_of,
     sizes_differ,
 )
-from ..common.batching import aligned, leading, together
+from ..common.axes import aligned, leading, together
+from ..common.dynamic_shapes import as_columns, known_rank, like_columns
 from ..common.op_builders import named, op
-from ..common.ranks import as_columns, known_rank, like_columns
 from .matrices import adjoint, inexact, sizes_of_matrices, square_shape, transposed
 
 

@@ -22,9 +22,8 @@ from ....core.extend import (
     rank_of,
     sizes_differ,
 )
-from ..common.batching import aligned
-from ..common.gradients import as_like
-from ..common.kernels import standard, summed
+from ..common.axes import aligned
+from ..common.kernels import as_like, standard, summed
 from ..common.op_builders import op
 from ..shapes.joining import common_dtype
 

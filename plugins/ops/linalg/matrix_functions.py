@@ -1,4 +1,7 @@
-"""Powers and exponentials of square matrices."""
+"""Diagonals and traces, powers and exponentials of the matrices in the last two axes.
+
+``gt.diagonal`` and ``gt.trace`` take any two axes, by default the first ones.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,82 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import F, Tensor, as_tensor, is_open, ops
-from ..common.batching import leading
+from ..common.axes import leading
+from ..common.dynamic_shapes import fixed
 from ..common.op_builders import named, op
-from ..common.sizes import fixed
+from ..shapes.diagonals import diagonal as diagonal_of_axes
+from .determinants import trace as trace_of_axes
 from .linear_systems import inv
 from .matmul import matmul
 from .matrices import adjoint, as_inexact, inexact, square_shape
+
+
+@named
+def diagonal(x: Any, offset: int = 0) -> Tensor:
+    """Return the diagonals of the matrices in the last two axes, as the last axis.
+
+    :func:`gradtape.diagonal` takes the first two axes by default, as in NumPy.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    offset
+        How far above the main diagonal, if positive; below it if negative. 0 by default.
+
+    Returns
+    -------
+    Tensor
+        Vectors of shape ``(..., k)`` and the dtype of ``x``; k is ``min(m, n)`` for the main
+        diagonal.
+
+    Raises
+    ------
+    ValueError
+        If there are no two axes.
+
+    Examples
+    --------
+    >>> gt.linalg.diagonal(gt.constant([[1, 2], [3, 4]])).tolist()
+    [1, 4]
+    """
+    return diagonal_of_axes(x, offset, -2, -1)
+
+
+@named
+def trace(x: Any, offset: int = 0, dtype: Any = None) -> Tensor:
+    """Return the sums along a diagonal of the matrices in the last two axes.
+
+    :func:`gradtape.trace` takes the first two axes, as in NumPy.
+
+    Parameters
+    ----------
+    x
+        Matrices of any dtype, of shape ``(..., m, n)``.
+    offset
+        How far above the main diagonal, if positive; below it if negative. 0 by default.
+    dtype
+        The dtype to sum in; by default that of ``x``, and NumPy's for sums of small integers.
+
+    Returns
+    -------
+    Tensor
+        A tensor of shape ``(...)``.
+
+    Raises
+    ------
+    ValueError
+        If there are no two axes.
+
+    Examples
+    --------
+    >>> gt.linalg.trace(gt.constant([[1, 2], [3, 4]])).item()
+    5
+    """
+    return trace_of_axes(x, offset, -2, -1, dtype=dtype)
+
+
+# -- powers and exponentials -----------------------------------------------------------------------
 
 # The coefficients of the Pade approximant of degree 13, and the norm up to which it is exact to
 # double precision: Higham, "The scaling and squaring method for the matrix exponential revisited"

@@ -19,11 +19,10 @@ from ....core.extend import (
     sizes_differ,
 )
 from ..common.axes import as_axis, one_axis, reduced_axes
+from ..common.dynamic_shapes import ensured, known_rank
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
-from ..common.sizes import ensured
+from .contractions import tensordot
 from .matmul import matmul
-from .tensordot import tensordot
 
 
 @named

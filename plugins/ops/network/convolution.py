@@ -23,15 +23,23 @@ from ....core.extend import (
     row_of,
     sizes_differ,
 )
-from ..common.batching import merged, split_first, with_examples
-from ..common.gradients import as_like
-from ..common.kernels import in_float32
+from ..common.axes import merged, split_first, with_examples
+from ..common.kernels import as_like, in_float32, put
 from ..common.op_builders import named, op
-from ..common.scattering import put
 from ..linalg.matmul import adjoint_spec
 from ..shapes.joining import common_dtype
-from .channels import apart, as_channels, as_examples, side_by_side
-from .windows import Padding, Sizes, Windows, as_padding, per_axis, window_counts
+from .windows import (
+    Padding,
+    Sizes,
+    Windows,
+    apart,
+    as_channels,
+    as_examples,
+    as_padding,
+    per_axis,
+    side_by_side,
+    window_counts,
+)
 
 
 def conv_windows(x: Any, w: Any, settings: dict[str, Any]) -> Windows:

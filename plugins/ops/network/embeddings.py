@@ -19,10 +19,9 @@ from ....core.extend import (
     is_transformed,
     sizes_differ,
 )
-from ..common.batching import leading
-from ..common.kernels import at_hand, cast_to, kind_of, nan_where
+from ..common.axes import leading
+from ..common.kernels import at_hand, cast_to, kind_of, nan_where, scatter_add
 from ..common.op_builders import named, op
-from ..common.scattering import scatter_add
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
 from ..reductions.extrema import max

@@ -12,9 +12,9 @@ import numpy as np
 
 from ....core.extend import F, Op, Tensor, floats, ops, same_shape
 from ..common.axes import one_axis, reduced_axes
+from ..common.dynamic_shapes import ensured_alike
 from ..common.kernels import at_hand, reals
 from ..common.op_builders import elementwise, named
-from ..common.sizes import ensured_alike
 
 
 def _matched(name: str, labels: Any, other: Any, called: str) -> tuple[Any, Any]:

@@ -1,8 +1,9 @@
-"""Normalisation by mean and variance: of a batch, of each example, of groups of channels.
+"""Normalisation by mean and variance, and dropout.
 
-With the batch's own statistics it is one op. Its gradient rule is one op, too, whose gradient is
-found by running the same formula in plain ops. Training takes two fused kernels, and higher-order
-gradients remain correct.
+The mean is that of a batch, of each example, or of groups of channels. With the batch's own
+statistics it is one op. Its gradient rule is one op, too, whose gradient is found by running the
+same formula in plain ops. Training takes two fused kernels, and higher-order gradients remain
+correct. Dropout sets a random share of elements to 0.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from ....core.extend import (
     TensorSpec,
     agreed,
     as_size,
+    as_tensor,
     exact_quotient,
     floats,
     ops,
     shapes_differ,
     sizes_differ,
 )
-from ..common.axes import Axis, as_axis, reduced_axes
-from ..common.batching import leading
-from ..common.gradients import as_like
-from ..common.kernels import in_float32, reals
+from ..common.axes import Axis, as_axis, leading, reduced_axes
+from ..common.kernels import as_like, in_float32, reals
 from ..common.op_builders import named, op
+from ..random.functions import shared
 
 
 def by_tape(formula: Callable[..., Sequence[Any]]) -> Callable[..., list[Any]]:
@@ -404,3 +405,62 @@ def group_normalization(
     parts = ops["split_channels"](x, groups=count)
     inner = (*range(1, x.ndim - 1), x.ndim)
     return _scaled(ops["reshape_like"](_normalised(parts, inner, epsilon), x), scale, offset)
+
+
+# -- dropout ---------------------------------------------------------------------------------------
+
+
+@named
+def dropout(x: Any, rate: float, generator: Any = None, training: bool = True) -> Tensor:
+    """Return ``x`` with a random share of elements set to 0, and the others scaled up.
+
+    Parameters
+    ----------
+    x
+        A floating tensor of any shape.
+    rate
+        The share to drop, from 0 up to 1. The others are divided by ``1 - rate``, so that the
+        expected value stays the same.
+    generator
+        A :class:`gradtape.random.Generator`; the shared one if not given.
+    training
+        Return ``x`` unchanged if false; true by default.
+
+    Returns
+    -------
+    A tensor of the shape and dtype of ``x``.
+
+    Raises
+    ------
+    TypeError
+        If ``x`` is not floating.
+    ValueError
+        If the rate is not at least 0 and below 1.
+
+    References
+    ----------
+    Srivastava, Hinton, Krizhevsky, Sutskever and Salakhutdinov, "Dropout: a simple way to prevent
+    neural networks from overfitting", 2014.
+
+    Examples
+    --------
+    >>> y = gt.nn.dropout(gt.ones(1000), 0.5, gt.random.Generator(0))
+    >>> gt.unique(y).tolist()
+    [0.0, 2.0]
+    >>> gt.nn.dropout([1.0, 2.0], 0.5, training=False).tolist()
+    [1.0, 2.0]
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"dropout: rate must be at least 0 and below 1, got {rate!r}")
+    x = as_tensor(x)
+    if not training or rate == 0:
+        return x
+    if generator is None:
+        generator = shared()
+    if not hasattr(generator, "uniform_like"):
+        raise TypeError(
+            f"dropout: generator must be a gradtape.random.Generator, got {generator!r}; give "
+            "training by name"
+        )
+    kept = ops["greater_equal"](generator.uniform_like(x), rate)
+    return ops["where"](kept, x / (1.0 - rate), 0.0)

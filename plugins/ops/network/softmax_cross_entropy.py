@@ -1,4 +1,7 @@
-"""Cross-entropies of class labels, and of distributions, under the softmax of logits."""
+"""Cross-entropies of class labels, and of distributions, under the softmax of logits.
+
+Class labels are integers, or whole numbers in another dtype.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,47 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
-from ..common.axes import one_axis, reduced_axes
-from ..common.batching import along, leading
-from ..common.gradients import as_like
-from ..common.kernels import at_hand, in_float32, kind_of, nan_where
+from ..common.axes import along, leading, one_axis, reduced_axes
+from ..common.kernels import along_axis, as_like, at_hand, cast_to, in_float32, kind_of, nan_where
 from ..common.op_builders import named, op
-from ..common.picking import along_axis
-from .activations.softmax import (
-    exponential_dtype,
-    log_softmax_kernel,
-    shifted_below_zero,
-    softmax_kernel,
-)
 from .embeddings import hits
+from .sigmoids import exponential_dtype, log_softmax_kernel, shifted_below_zero, softmax_kernel
+
+
+def class_labels_kernel(xp: Any, labels: Any) -> Any:
+    """Return labels as integers; raise if one is not a whole number."""
+    kind = kind_of(labels.dtype)
+    if kind == "c":
+        raise TypeError(f"class_labels: labels must be whole numbers, got dtype {labels.dtype}")
+    if kind == "f":
+        # NaN is unequal to its floor, and infinity is not an integer
+        whole = (labels == xp.floor(labels)) & xp.isfinite(labels)
+        known = at_hand(xp.all(whole), unknown=None)
+        if known is None:  # a label that no class has
+            labels = xp.where(whole, labels, -xp.ones_like(labels))
+        elif not known:
+            first = labels[~whole][0]
+            raise ValueError(
+                "class_labels: the labels of classes must be whole numbers (0, 1, ...), got "
+                f"{float(first):.6g}"
+            )
+    return labels if kind in "iu" else cast_to(xp, labels, "int64")
+
+
+op(
+    "class_labels",
+    class_labels_kernel,
+    gradients={"labels": NONDIFF},
+    infer=lambda labels: (
+        labels.shape,
+        labels.dtype if labels.dtype.kind in "iu" else np.dtype("int64"),
+    ),
+    batch="elementwise",
+    doc="Return class labels as integers; raise if one is not a whole number.",
+)
+
+
+# -- cross-entropies -------------------------------------------------------------------------------
 
 #: Class labels do not affect the dtype.
 _of_logits = functools.partial(in_float32, aside=("labels",))

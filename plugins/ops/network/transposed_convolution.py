@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....core.extend import F, Op, Tensor, as_batched, largest, sizes_differ
-from ..common.batching import merged, split_first, with_examples
-from ..common.gradients import as_like
-from ..common.kernels import in_float32
+from ..common.axes import merged, split_first, with_examples
+from ..common.kernels import as_like, in_float32
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
-from .channels import apart, side_by_side
 from .convolution import conv_settings, filters_gradient, images_of, prepared
-from .windows import Padding, Sizes, of_rank
+from .windows import Padding, Sizes, apart, of_rank, side_by_side
 
 
 def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:

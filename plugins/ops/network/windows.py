@@ -1,4 +1,9 @@
-"""Windows on spatial axes: their positions, and the settings with which users describe them."""
+"""Windows on spatial axes, and examples of a batch as channels: helpers of convolutions.
+
+The windows have positions, and settings with which users describe them. Batched images are more
+images, and batched filters are more filters. Where both are batched, each example becomes a group
+of channels.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import as_size, as_tensor, exact_quotient, is_open, largest
-from ..common.scattering import put
+from ....core.extend import F, Op, as_size, as_tensor, exact_quotient, is_open, largest, rank_of
+from ..common.kernels import put
 
 Sizes = tuple[int, ...]
 Padding = str | tuple[tuple[int, int], ...]
@@ -147,3 +152,38 @@ def of_rank(x: Any, rank: int, name: str) -> Any:
     if x.shape is not None and len(x.shape) != rank:
         raise ValueError(f"{name}: images must be {_AXES[rank]}, got shape {x.shape}")
     return x
+
+
+# -- examples as channels --------------------------------------------------------------------------
+
+
+def as_channels(x: Any, op: Op, groups: int = 1) -> Any:
+    """Return a batch of ``(..., groups * c)`` as ``(..., groups * batch * c)``."""
+    rank_of(x, op)
+    size, *rest, c = x.shape
+    x = F.reshape(x, shape=(size, *rest, groups, exact_quotient(c, groups)))
+    x = F.moveaxis(x, source=(0,), destination=(-2,))
+    return F.reshape(x, shape=(*rest, size * c))
+
+
+def as_examples(x: Any, size: int, groups: int = 1) -> Any:
+    """Return ``(..., groups * batch * c)`` as a batch of ``(..., groups * c)``."""
+    *rest, total = x.shape
+    each = exact_quotient(total, size * groups)
+    x = F.reshape(x, shape=(*rest, groups, size, each))
+    x = F.moveaxis(x, source=(-2,), destination=(0,))
+    return F.reshape(x, shape=(size, *rest, groups * each))
+
+
+def side_by_side(x: Any, op: Op) -> Any:
+    """Return a batch of ``(..., c)`` as ``(..., batch * c)``, examples outermost."""
+    rank_of(x, op)
+    size, *rest, c = x.shape
+    return F.reshape(F.moveaxis(x, source=(0,), destination=(-2,)), shape=(*rest, size * c))
+
+
+def apart(x: Any, size: int) -> Any:
+    """Undo :func:`side_by_side`."""
+    *rest, total = x.shape
+    x = F.reshape(x, shape=(*rest, size, exact_quotient(total, size)))
+    return F.moveaxis(x, source=(-2,), destination=(0,))

@@ -31,8 +31,8 @@ from ....core.extend import (
     to_numpy,
 )
 from ..common.op_builders import named_in
-from .continuous import Continuous
-from .parameters import (
+from .continuous import (
+    Continuous,
     check_possible,
     float_like,
     improbable,

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
-from ..common.axes import Axis, axis_of, optional_axis, reduced_axes
-from ..common.batching import along
-from ..common.gradients import as_like
-from ..common.kernels import in_float32, reals, standard
+from ..common.axes import Axis, along, axis_of, optional_axis, reduced_axes
+from ..common.dynamic_shapes import as_vector, known_rank
+from ..common.kernels import as_like, in_float32, reals, standard
 from ..common.op_builders import named, op, same_shape
-from ..common.ranks import as_vector, known_rank
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
 from .builder import summed_dtype, widened

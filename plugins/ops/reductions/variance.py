@@ -9,11 +9,9 @@ import numpy as np
 
 from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, numpy_dtype, ops
 from ..common.axes import Axis, as_axis
-from ..common.dtypes import inexact, real_of
-from ..common.kernels import at_hand, cast_to, kind_of
+from ..common.kernels import at_hand, cast_to, inexact, kind_of, real_of
 from ..shapes.adjoints import size_over
-from .builder import reduction
-from .options import chosen, count_of, degrees, in_dtype, kept_by
+from .builder import chosen, count_of, degrees, in_dtype, kept_by, reduction
 
 
 def _var_kernel(

@@ -24,10 +24,8 @@ from ....core.extend import (
     same_shape,
     shapes_differ,
 )
-from ..common.axes import Axis, reduced_axes
-from ..common.batching import aligned, batch_axes
-from ..common.dtypes import SCALARS
-from ..common.kernels import cast_to, summed
+from ..common.axes import Axis, aligned, batch_axes, reduced_axes
+from ..common.kernels import SCALARS, cast_to, summed
 from ..common.op_builders import op
 
 __all__: list[str] = []

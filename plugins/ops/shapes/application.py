@@ -21,13 +21,12 @@ from ....core.extend import (
     vmap,
 )
 from ..common.axes import axis_of
-from ..common.dtypes import SCALARS
+from ..common.dynamic_shapes import ensured, known_rank
+from ..common.kernels import SCALARS
 from ..common.op_builders import named
-from ..common.ranks import known_rank
-from ..common.sizes import ensured
 from .joining import stack
+from .rearrangement import moveaxis
 from .splitting import unstack
-from .transposition import moveaxis
 
 
 @named

@@ -22,9 +22,8 @@ from ....core.extend import (
     ops,
     row_of,
 )
+from ..common.dynamic_shapes import open_among, table
 from ..common.op_builders import named, op, same_spec
-from ..common.sizes import open_among
-from ..common.tables import table
 
 
 def number_dtype(dtype: Any) -> np.dtype[Any]:

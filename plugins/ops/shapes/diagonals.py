@@ -25,11 +25,9 @@ from ....core.extend import (
     sizes_differ,
     smallest,
 )
-from ..common.batching import leading, together
+from ..common.axes import leading, together
+from ..common.dynamic_shapes import known_rank, open_among, table
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
-from ..common.sizes import open_among
-from ..common.tables import table
 from .creation import matrix_of, number_dtype
 from .ranges import arange
 

@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 
 from ....core.extend import Tensor, as_shape, as_tensor, beside, is_open, ops
 from ..common.axes import axis_of
+from ..common.dynamic_shapes import as_sizes, index_of, known_rank, open_among, table
 from ..common.op_builders import named
-from ..common.ranks import known_rank
-from ..common.sizes import as_sizes, open_among
-from ..common.tables import index_of, table
 from .joining import concatenate
 from .ranges import arange
-from .transposition import moveaxis
+from .rearrangement import moveaxis
 
 
 def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, Any]:

@@ -18,10 +18,8 @@ from ....core.extend import (
     sizes_differ,
     with_each_other,
 )
+from ..common.dynamic_shapes import fixed, known_rank, open_among, table
 from ..common.op_builders import named
-from ..common.ranks import known_rank
-from ..common.sizes import fixed, open_among
-from ..common.tables import table
 from .ranges import arange
 
 

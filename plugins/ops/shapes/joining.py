@@ -20,13 +20,10 @@ from ....core.extend import (
     rank_of,
     sizes_differ,
 )
-from ..common.axes import axis_number, one_axis, reduced_axes
-from ..common.batching import along, batch_axes, together
-from ..common.dtypes import SCALARS
-from ..common.gradients import as_like
-from ..common.kernels import cast_to
+from ..common.axes import along, axis_number, batch_axes, one_axis, reduced_axes, together
+from ..common.dynamic_shapes import known_rank, with_axes
+from ..common.kernels import SCALARS, as_like, cast_to
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank, with_axes
 from .broadcasting import atleast_1d, atleast_2d, atleast_3d
 
 

@@ -25,14 +25,10 @@ from ....core.extend import (
     rank_of,
     same_size,
 )
-from ..common.axes import part_of, reduced_axes
-from ..common.batching import shape_only, together
-from ..common.dtypes import inexact
-from ..common.kernels import standard
+from ..common.axes import part_of, reduced_axes, shape_only, together
+from ..common.dynamic_shapes import as_sizes, ensured, known_rank, open_among
+from ..common.kernels import inexact, put, scatter_add, standard
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
-from ..common.scattering import put, scatter_add
-from ..common.sizes import as_sizes, ensured, open_among
 from .ranges import even_steps
 
 Widths = tuple[tuple[int, int], ...]

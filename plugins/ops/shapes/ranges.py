@@ -23,14 +23,12 @@ from ....core.extend import (
     ops,
     with_each_other,
 )
-from ..common.dtypes import SCALARS, inexact, real_of
+from ..common.dynamic_shapes import known_rank, open_among, table
+from ..common.kernels import SCALARS, inexact, real_of
 from ..common.op_builders import named
-from ..common.ranks import known_rank
-from ..common.sizes import open_among
-from ..common.tables import table
 from .broadcasting import broadcast_arrays
 from .creation import number_dtype
-from .transposition import moveaxis
+from .rearrangement import moveaxis
 
 
 @named

@@ -19,10 +19,9 @@ from ....core.extend import (
     rank_of,
     sizes_differ,
 )
-from ..common.axes import as_axis, axis_over, reduced_axes
-from ..common.batching import batch_axes, leading
+from ..common.axes import as_axis, axis_over, batch_axes, leading, reduced_axes
+from ..common.dynamic_shapes import elements
 from ..common.op_builders import named, op
-from ..common.sizes import elements
 
 Shape = tuple[int | None, ...] | None
 

@@ -17,11 +17,9 @@ from ....core.extend import (
     largest,
     sizes_differ,
 )
-from ..common.axes import axis_number, axis_of, one_axis
-from ..common.batching import along
+from ..common.axes import along, axis_number, axis_of, one_axis
+from ..common.dynamic_shapes import fixed, known_rank, needs_axes, place_between
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank, needs_axes
-from ..common.sizes import fixed, place_between
 
 _MOST_OUTPUTS = 2**16
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from ....core.extend import Tensor, beside, ops
 from ..common.axes import Axis, as_axis
+from ..common.dynamic_shapes import empty, known_rank
 from ..common.op_builders import named
-from ..common.ranks import known_rank
-from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..indexing.take import take_along_axis
 from .quantiles import (

@@ -21,11 +21,10 @@ from ....core.extend import (
     row_of,
     shapes_differ,
 )
-from ..common.batching import refused
-from ..common.dtypes import as_floating
-from ..common.kernels import cast_to, kind_of
+from ..common.axes import refused
+from ..common.dynamic_shapes import empty
+from ..common.kernels import as_floating, cast_to, kind_of
 from ..common.op_builders import named, op
-from ..common.sizes import empty
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps
 

@@ -19,10 +19,9 @@ from ....core.extend import (
     sizes_differ,
 )
 from ..common.axes import as_axis, reduced_axes
-from ..common.dtypes import as_floating, real_of
+from ..common.dynamic_shapes import ensured_alike, known_rank, with_axes
+from ..common.kernels import as_floating, real_of
 from ..common.op_builders import named
-from ..common.ranks import known_rank, with_axes
-from ..common.sizes import ensured_alike
 from ..linalg.matmul import matmul
 
 

@@ -21,14 +21,12 @@ from ....core.extend import (
     largest,
     ops,
 )
-from ..common.axes import Axis, as_axis, reduced_axes
-from ..common.batching import shape_only
-from ..common.blending import blended
+from ..common.axes import Axis, as_axis, reduced_axes, shape_only
+from ..common.dynamic_shapes import empty, known_rank
 from ..common.op_builders import named, op
-from ..common.ranks import known_rank
-from ..common.sizes import empty
 from ..indexing.sorting import sort
 from ..shapes.reshaping import flatten_last
+from .curve_fitting import blended
 
 
 @lru_cache(maxsize=1024)

@@ -1,23 +1,69 @@
-"""Activations that multiply their input by a gate."""
+"""Activations that multiply their input by a gate.
+
+Their slopes are 0 near irrational numbers, which ``Split`` holds to twice the precision.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from math import pi, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .....core.extend import F, Op, Tensor, floats, numpy_dtype, ops
-from ...common.axes import axis_of
-from ...common.kernels import at_hand, cast_to, reals, renewed
-from ...common.op_builders import elementwise, named
-from ...common.roots import Split
-from ...shapes.splitting import split
+from ....core.extend import F, Op, Tensor, floats, numpy_dtype, ops
+from ..common.axes import axis_of
+from ..common.kernels import at_hand, cast_to, reals, renewed
+from ..common.op_builders import elementwise, named
+from ..shapes.splitting import split
 from .sigmoids import between, sigmoid_kernel
 
 __all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]
 
+
+class Split(NamedTuple):
+    """A number as the sum of two.
+
+    Attributes
+    ----------
+    high
+        The number, rounded to double precision.
+    low
+        What the rounding took.
+    """
+
+    high: float
+    low: float
+
+    def distance(self, x: Any, dtype: Any) -> Any:
+        """Return ``x`` minus the number, exact to the last digits of ``dtype`` near the number.
+
+        Parameters
+        ----------
+        x
+            Tensors or arrays of real numbers.
+        dtype
+            Their dtype, of NumPy.
+        """
+        high, low = _parts(self, dtype)
+        return (x - high) - low
+
+    def cut(self, digits: int) -> tuple[float, float]:
+        """Return the number's first binary digits, and the rest."""
+        fraction, exponent = math.frexp(self.high)
+        first = math.ldexp(round(math.ldexp(fraction, digits)), exponent - digits)
+        return first, (self.high - first) + self.low
+
+
+@cache
+def _parts(number: Split, dtype: Any) -> tuple[float, float]:
+    """Return a number, rounded to ``dtype``, and what the rounding took."""
+    high = float(dtype.type(number.high)) if dtype.kind == "f" else number.high
+    return high, (number.high - high) + number.low
+
+
+# -- activations -----------------------------------------------------------------------------------
 
 # beyond this, gates are open or closed in every dtype, up to rounding, as for an infinite x
 _FAR = 1e3

@@ -1,1 +1,0 @@
-"""Statistics beyond reductions: quantiles, covariance, weighted means, histograms."""
