@@ -17,9 +17,6 @@ from . import (
     regularizers,
     shaping,
 )
-
-# for training, which imports this package as a whole
-from .arguments import unknown_argument as unknown_argument
 from .attention import *
 from .base import Layer
 from .base import added_losses as added_losses
@@ -34,11 +31,14 @@ from .base import states_continued as states_continued
 from .base import states_kept as states_kept
 from .base import takes_training as takes_training
 from .basic import *
+
+# for training, which imports this package as a whole
+from .configs import find as find
+from .configs import is_reference as is_reference
+from .configs import unknown_argument as unknown_argument
 from .convolutional import *
 from .dropout import *
 from .models import *
-from .named import find as find
-from .named import is_reference as is_reference
 from .normalization import *
 from .recurrent import *
 from .shaping import *

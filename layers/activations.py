@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import UnknownName
 from ..core.extend import Module, Op, near_names, ops, registry
-from .named import find, reference
+from .configs import find, reference
 
 __all__ = ["NAMES", "OTHER_NAMES", "get", "serialize"]
 

@@ -11,10 +11,10 @@ from ..core.extend import Variable, as_tensor, in_precision, ops
 from . import initializers
 from .base.configured import Configured, positive
 from .base.layer import Elsewhere
-from .base.losses import Rules
-from .basic.einsum_dense import EinsumDense
+from .base.weights import Rules
+from .basic.linear import EinsumDense
+from .configs import serialized
 from .dropout import Dropout
-from .named import serialized
 
 __all__ = ["AdditiveAttention", "Attention", "MultiHeadAttention"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.extend import Tensor, in_precision, ops
-from .named import Named, find
+from .configs import Named, find
 
 __all__ = ["Constraint", "MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm", "get"]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.extend import Stream, in_precision, key_for_examples, ops, sizes_differ
 from .base.configured import Configured
-from .base.losses import Rules
+from .base.weights import Rules
 from .convolutional.spatial import Spatial
 from .initializers import draw_seed
 

@@ -18,7 +18,7 @@ from ..core.extend import complete_docstring, registry, snake_case
 
 # by its public name: layers do not know which plugin provides it
 from ..random import uniform as random_uniform
-from .named import Named, find, reference
+from .configs import Named, find, reference
 
 __all__ = [
     "Constant",

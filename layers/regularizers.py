@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ..core.extend import Tensor, in_precision, ops
-from .named import Named, find
+from .configs import Named, find
 
 __all__ = ["L1", "L1L2", "L2", "OrthogonalRegularizer", "Regularizer", "get"]
 

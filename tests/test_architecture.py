@@ -61,8 +61,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.scipy.building: (by name)
         saving.reports.drawing.models: matplotlib.figure
         saving.reports.drawing.models: matplotlib.patches
-        training.callbacks.tensorboard: tensorboardX
-        training.runs.progress: IPython.display
+        training.callbacks.writing: tensorboardX
+        training.runs.epochs: IPython.display
     """,
     "only help() needs it": """
         core.module.docstrings: core.ops.docstrings

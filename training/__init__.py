@@ -16,7 +16,7 @@ from .losses import (
 from .measuring import evaluate, predict
 from .metrics import accuracy
 from .optimizers import *
-from .optimizers.clipping import clip_by_global_norm, global_norm
+from .optimizers.gradients import clip_by_global_norm, global_norm
 from .optimizers.optimizer import Optimizer
 from .runs.session import History
 

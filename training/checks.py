@@ -23,12 +23,11 @@ from ..core.extend import (
 )
 from ..layers import Sequential, mask_of, stateful_layers, takes_training
 from . import losses
-from .losses.inputs import labels_beyond
-from .losses.kinds import Kind, label_range
+from .losses.loss import Kind, label_range, labels_beyond
 from .names import name_of
 
 __all__ = [
-    "FirstLook",
+    "FirstBatchChecks",
     "check_labels",
     "check_restored",
     "check_used",
@@ -225,7 +224,7 @@ def _finite(x: Any) -> bool:
     return known or bool(np.isfinite(to_numpy(x.array)).all())
 
 
-class FirstLook(Recorder):
+class FirstBatchChecks(Recorder):
     """Records a first batch's ops in model, loss and metrics, and checks them.
 
     Parameters

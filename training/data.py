@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 from ..data import Dataset, length_of
-from .nearest import meant
+from .names import did_you_mean
 from .ranks import Layout, Part
 
 __all__ = [
@@ -356,7 +356,7 @@ def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
                 "sample_weight); give settings by name"
             )
         for key in kwargs.keys() - {"model", "data", *known}:
-            instead = meant(key, known) + ", ".join(known)
+            instead = did_you_mean(key, known) + ", ".join(known)
             instead = f"; use {_MEANT[key]}" if key in _MEANT else instead
             raise TypeError(f"{name} takes no argument {key!r}{instead}")
         return function(*args, **kwargs)

@@ -26,7 +26,7 @@ from .optimizers.optimizer import Optimizer
 from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History
-from .taking_part import ranks_of
+from .steps.trainer import ranks_and_trainer
 
 __all__ = ["fit"]
 
@@ -241,7 +241,7 @@ def fit(
             raise ValueError("fit: give checkpoint= or BackupAndRestore, but not both")
         backup.path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint, save_every, resume = backup.path, backup.save_every, True
-    ranks, kind = ranks_of(distributed, "fit")
+    ranks, kind = ranks_and_trainer(distributed, "fit")
     ranks.agree_on(
         "fit",
         {

@@ -22,8 +22,7 @@ from .data import (
     expected,
     first_batches,
 )
-from .steps.trainer import Trainer
-from .taking_part import ranks_of
+from .steps.trainer import Trainer, ranks_and_trainer
 
 __all__ = ["evaluate", "predict"]
 
@@ -79,7 +78,7 @@ def evaluate(
     >>> gt.training.evaluate(gt.layers.Activation("relu"), data, loss="mse")
     {'loss': 0.0}
     """
-    ranks, kind = ranks_of(distributed, "evaluate")
+    ranks, kind = ranks_and_trainer(distributed, "evaluate")
     ranks.agree_on(
         "evaluate",
         {
@@ -157,7 +156,7 @@ def predict(
     >>> gt.training.predict(gt.layers.Activation("relu"), [[-1.0], [2.0]]).tolist()
     [[0.0], [2.0]]
     """
-    ranks, _ = ranks_of(distributed, "predict")
+    ranks, _ = ranks_and_trainer(distributed, "predict")
     ranks.agree_on("predict", {"batch_size": batch_size, "steps": steps, "compile": compile})
     trainer = Trainer(model, None, method="predict", compile=compile)
     batches = _inputs(x, batch_size)

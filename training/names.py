@@ -1,13 +1,14 @@
-"""What losses and metrics say of themselves: their names for histories, and attributes."""
+"""Names: those of losses and metrics in histories, and the nearest of known names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from ..core.extend import snake_case
 
-__all__ = ["name_of", "stated"]
+__all__ = ["did_you_mean", "name_of", "nearest", "stated"]
 
 
 def name_of(measure: Any) -> str:
@@ -30,3 +31,42 @@ def stated(measure: Any, attribute: str) -> Any:
     found = getattr(measure, "__dict__", {}).get(attribute)
     wrapped = getattr(measure, "__dict__", {}).get("__wrapped__")
     return None if getattr(wrapped, attribute, None) is not None else found
+
+
+# -- unknown names --------------------------------------------------------------------------------
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return the text between an unknown name and the known ones, with a suggestion if possible.
+
+    Parameters
+    ----------
+    name
+        The unknown name.
+    known
+        The known names.
+    """
+    if not isinstance(name, str) or not name:
+        return "; known: "
+    from difflib import get_close_matches  # for messages only
+
+    folded: dict[str, str] = {}
+    for x in known:
+        folded.setdefault(_folded(x), x)
+    key = _folded(name)
+    found = [key] if key in folded else get_close_matches(key, folded, 1, cutoff=0.75)
+    found = found or [x for x in folded if x.startswith(key)][:1] or [x for x in folded if key in x]
+    if not found:
+        return "; known: "
+    return f"; did you mean {' or '.join(repr(folded[x]) for x in found[:3])}? Known: "
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that an unknown one most resembles, if any does."""
+    from difflib import get_close_matches  # for messages only
+
+    return next(iter(get_close_matches(name, list(known), 1, 0.75)), None)
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()

@@ -16,7 +16,7 @@ from ..layers import states_kept
 from .callbacks import BackupAndRestore
 from .data import Batches, Examples, as_dataset, as_part
 from .metrics import Mean, MeanMetricWrapper, Metric
-from .metrics.objects import meeting
+from .metrics.objects import knowing_losses
 from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History, Session
@@ -84,7 +84,7 @@ class Compiled:
             parts = [y, y_pred, sample_weight]
             labels, output, share = [head.of(x) if several else x for x in parts]
             for name in head.metrics:
-                with meeting([(metrics[name], head.kind)]):
+                with knowing_losses([(metrics[name], head.kind)]):
                     update(metrics[name], labels, output, share if name in head.weighted else None)
 
 
@@ -242,7 +242,7 @@ class OwnSteps(Session):
     def _meeting(self) -> AbstractContextManager[None]:
         """Return a context in which the model's metrics know the losses: steps may update them."""
         compiled = vars(self.model).get("_gradtape_compiled")
-        return nullcontext() if compiled is None else compiled.objective.meeting()
+        return nullcontext() if compiled is None else compiled.objective.knowing_losses()
 
     def trackables(self) -> dict[str, Any]:
         """Return the model, its optimizer and its metrics."""

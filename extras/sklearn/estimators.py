@@ -11,7 +11,7 @@ import numpy as np
 from .. import training
 from ..core.extend import Module
 from ..training.checks import sum_to_one
-from ..training.losses.kinds import Kind, kind_of
+from ..training.losses.loss import Kind, kind_of
 from .base import Estimator
 from .needed import (
     ClassifierMixin,

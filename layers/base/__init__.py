@@ -12,8 +12,8 @@ from ...core.extend import (
     penalty,
 )
 from .calls import takes_training
-from .carried import stateful_layers, states_continued, states_kept
 from .layer import Layer
+from .weights import stateful_layers, states_continued, states_kept
 
 __all__ = [
     "Layer",

@@ -39,13 +39,10 @@ from ...core.extend import (
     passing,
 )
 from .. import constraints, initializers, regularizers
-from ..arguments import unknown_argument
-from ..named import serialized
-from .calls import BUILT, building, call_of
-from .losses import Rules
-from .precision import by_policy
-from .restored import UNMADE, check_weights
+from ..configs import serialized, unknown_argument
+from .calls import BUILT, building, by_policy, call_of
 from .symbolic import node_of
+from .weights import UNMADE, Rules, check_weights
 
 __all__ = ["Layer"]
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from .advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax
-from .dense import Dense
-from .einsum_dense import EinsumDense
-from .embedding import Embedding
-from .functions import ActivityRegularization, Identity, Lambda, Masking
-from .simple import Activation, Flatten, Rescaling
+from .linear import Dense, EinsumDense, Embedding
+from .simple import (
+    Activation,
+    ActivityRegularization,
+    Flatten,
+    Identity,
+    Lambda,
+    Masking,
+    Rescaling,
+)
 
 __all__ = [
     "ELU",

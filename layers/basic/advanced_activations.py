@@ -12,7 +12,7 @@ from ...core.extend import Variable, as_tensor, ops
 from .. import initializers
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
-from ..base.losses import Rules
+from ..base.weights import Rules
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
 

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from . import convolution, pooling, resizing, separable, transposed
-from .convolution import *
-from .pooling import *
+from . import convolutions, resizing
+from .convolutions import *
 from .resizing import *
-from .separable import *
-from .transposed import *
 
 __all__: list[str] = []
-__all__ += convolution.__all__
-__all__ += pooling.__all__
+__all__ += convolutions.__all__
 __all__ += resizing.__all__
-__all__ += separable.__all__
-__all__ += transposed.__all__

@@ -17,7 +17,6 @@ from ...core.extend import (
     sizes_differ,
 )
 from ..base.calls import takes_training
-from ..base.carried import Carrying
 from ..base.layer import Layer
 from ..base.masks import call_with_mask, mask_by_call
 from ..base.symbolic import (
@@ -29,6 +28,7 @@ from ..base.symbolic import (
     replaced,
     wrapped,
 )
+from ..base.weights import CarriesStates
 
 __all__ = ["Input", "Model"]
 
@@ -86,7 +86,7 @@ def Input(
     return Tensor(Placeholder(sizes, kind, None, name))
 
 
-class Model(Carrying, Layer):
+class Model(CarriesStates, Layer):
     """A graph of layers from inputs to outputs; or the base class of your own models.
 
     Parameters

@@ -9,17 +9,16 @@ from typing import Any, ClassVar
 from ...core.errors import TraceError
 from ...core.extend import Module, Tensor, keep_mask, mask_of, overridable
 from ..base.calls import takes_training
-from ..base.carried import Carrying
 from ..base.layer import Elsewhere, Layer
 from ..base.masks import call_with_mask, mask_by_call
-from ..base.restored import check_part
 from ..base.symbolic import Placeholder, is_placeholder, stands_in
+from ..base.weights import CarriesStates, check_part
 from ..basic.simple import Activation
 
 __all__ = ["Sequential"]
 
 
-class Sequential(Carrying, Layer, saved_as="layers.Sequential"):
+class Sequential(CarriesStates, Layer, saved_as="layers.Sequential"):
     """Apply layers one after another.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.extend import Tensor, Variable, init_scope, ops
 from ..base.configured import Configured
-from ..base.losses import Rules
+from ..base.weights import Rules
 
 __all__ = ["Normalization"]
 

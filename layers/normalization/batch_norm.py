@@ -22,7 +22,7 @@ from ...core.extend import (
 )
 from .. import initializers
 from ..base.layer import Elsewhere, Layer
-from ..base.losses import Rules
+from ..base.weights import Rules
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 

@@ -11,7 +11,7 @@ from ...nn import group_normalization, layer_normalization
 from .. import initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
-from ..base.losses import Rules
+from ..base.weights import Rules
 
 __all__ = [
     "GroupNormalization",

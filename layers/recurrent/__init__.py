@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from .cells import GRUCell, LSTMCell, SimpleRNNCell
 from .gated import GRU, LSTM, SimpleRNN
-from .rnn import RNN
-from .stacked import StackedRNNCells
+from .rnn import RNN, StackedRNNCells
 from .wrappers import Bidirectional, TimeDistributed
 
 __all__ = [

@@ -11,7 +11,7 @@ from ...core.extend import Variable, ops, sizes_differ
 from .. import activations, initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
-from ..base.losses import Rules
+from ..base.weights import Rules
 from ..dropout import Dropout
 
 __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from .. import regularizers
-from ..base.losses import Rules
-from ..named import serialized
+from ..base.weights import Rules
+from ..configs import serialized
 from .cells import Cell, GRUCell, LSTMCell, SimpleRNNCell
 from .rnn import RNN
 

@@ -9,12 +9,11 @@ from ...core.extend import Module, as_tensor, map_structure, ops
 from ..base.calls import takes_training, training_for
 from ..base.configured import Configured
 from ..base.layer import Elsewhere, Layer
-from ..base.losses import Rules, rows_per_example
 from ..base.masks import along_steps, masking_rows, takes_mask
-from ..base.restored import check_part
 from ..base.symbolic import returned
+from ..base.weights import Rules, check_part, rows_per_example
 from ..basic import Activation
-from .stacked import StackedRNNCells
+from .rnn import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
 

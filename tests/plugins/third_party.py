@@ -13,7 +13,7 @@ from pathlib import Path
 
 #: The modules that are copied, by the copy's name.
 COPIED = {
-    "dense": "gradtape.layers.basic.dense",
+    "dense": "gradtape.layers.basic.linear",
     "simple": "gradtape.layers.basic.simple",
     "cells": "gradtape.layers.recurrent.cells",
     "initializers": "gradtape.layers.initializers",
@@ -27,7 +27,7 @@ COPIED = {
     "classic": "gradtape.training.optimizers.classic",
     "adaptive": "gradtape.training.optimizers.adaptive",
     "schedules": "gradtape.training.schedules",
-    "stopping": "gradtape.training.callbacks.stopping",
+    "stopping": "gradtape.training.callbacks.control",
 }
 
 #: Base classes, which third parties import.

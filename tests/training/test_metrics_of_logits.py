@@ -12,7 +12,7 @@ import pytest
 import gradtape as gt
 import gradtape.compat.tensorflow as tf
 from gradtape import training
-from gradtape.training.losses.kinds import kind_of
+from gradtape.training.losses.loss import kind_of
 
 LOGITS = np.random.default_rng(0).normal(size=(400, 1)).astype("float32")
 YES = (LOGITS + 0.3 * np.random.default_rng(1).normal(size=(400, 1)) > 0).astype("float32")

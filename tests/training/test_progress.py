@@ -14,7 +14,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.training import fit
-from gradtape.training.runs import progress
+from gradtape.training.runs import epochs as progress
 
 X = np.ones((20, 3), "float32")
 LOGS = {"loss": 0.123456, "accuracy": 0.98765, "val_loss": 0.2, "val_accuracy": 0.951}

@@ -6,10 +6,8 @@ from typing import Any
 
 from ...layers import find, is_reference
 from .callback import Callback, LambdaCallback
-from .rates import LearningRateScheduler, ReduceLROnPlateau
-from .stopping import EarlyStopping, TerminateOnNaN
-from .tensorboard import TensorBoard
-from .writing import BackupAndRestore, CSVLogger, ModelCheckpoint
+from .control import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
+from .writing import BackupAndRestore, CSVLogger, ModelCheckpoint, TensorBoard
 
 __all__ = [
     "BackupAndRestore",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.extend import Tensor, to_numpy
-from ..nearest import nearest
+from ..names import nearest
 
 __all__ = ["Callback", "LambdaCallback", "number_of"]
 
@@ -100,7 +100,7 @@ _FALLING_NAMES = "mse mae rmse msle mape kld dice tversky".split()
 _USUAL = "loss accuracy binary_accuracy categorical_accuracy precision recall mse mae".split()
 
 
-class Watching(Callback):
+class MonitorCallback(Callback):
     """Base class of callbacks that watch one value for improvements."""
 
     #: The attributes that a resumed run needs.

@@ -9,35 +9,26 @@ from typing import Any
 
 from ...core.errors import UnknownName
 from ...core.extend import registry
-from ..nearest import meant
-from . import crossentropies, errors, focal, loss, margins, objects, overlaps
+from ..names import did_you_mean
+from . import crossentropies, errors, loss, objects
 from .crossentropies import *
 from .errors import *
-from .focal import *
 from .loss import *
-from .margins import *
 from .objects import *
-from .overlaps import *
 
 __all__ = ["get"]
 __all__ += crossentropies.__all__
 __all__ += errors.__all__
-__all__ += focal.__all__
 __all__ += loss.__all__
-__all__ += margins.__all__
 __all__ += objects.__all__
-__all__ += overlaps.__all__
 
 _FUNCTIONS = {
-    name: getattr(module, name)
-    for module in (errors, crossentropies, focal, margins, overlaps)
-    for name in module.__all__
+    name: getattr(module, name) for module in (errors, crossentropies) for name in module.__all__
 }
 
-# parallel training needs to know which values depend on other examples
-for _module in (crossentropies, errors, focal, margins):
-    for _name in _module.__all__:
-        vars(_FUNCTIONS[_name])["by_example"] = True
+# parallel training needs to know which values depend on other examples: those of overlaps
+for _name in _FUNCTIONS.keys() - {"dice", "tversky"}:
+    vars(_FUNCTIONS[_name])["by_example"] = True
 
 #: Common abbreviations of some functions' names.
 SHORT_NAMES = {
@@ -88,7 +79,7 @@ def get(loss: Any) -> Any:
     if found is None:
         names = [x for x in registry().names_of("loss") if not isinstance(_found(x), type)]
         raise UnknownName(
-            f"unknown loss {loss!r}{meant(loss, names)}{', '.join(names)}, "
+            f"unknown loss {loss!r}{did_you_mean(loss, names)}{', '.join(names)}, "
             f"or pass a function of labels and predictions{registry().lacking(loss)}"
         )
     return found() if isinstance(found, type) else found

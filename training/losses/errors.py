@@ -1,4 +1,7 @@
-"""Regression losses and hinge, one value per example; names and formulas are Keras's."""
+"""Losses that are no cross-entropies: of regression, of margins, and of overlapping regions.
+
+They have one value per example. Names and formulas are Keras's.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,12 @@ from ...core.extend import Tensor, ops
 # by its public name: training does not know which plugin provides it
 from ...nn import huber as huber_values
 from ..shapes import EPSILON, mean_of
-from .inputs import of_one_shape
+from .loss import of_one_shape
 
 __all__ = [
+    "categorical_hinge",
     "cosine_similarity",
+    "dice",
     "hinge",
     "huber",
     "kl_divergence",
@@ -23,6 +28,8 @@ __all__ = [
     "mean_squared_error",
     "mean_squared_logarithmic_error",
     "poisson",
+    "squared_hinge",
+    "tversky",
 ]
 
 
@@ -262,3 +269,129 @@ def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Tensor:
 
 def _unit(x: Tensor, axis: int) -> Tensor:
     return x / ops["maximum"](ops["norm"](x, axis=axis, keepdims=True), 1e-6)
+
+
+# -- margins; hinge, with the same labels, is above -----------------------------------------------
+
+
+@of_one_shape(like=hinge, labels=(-1.0, 1.0))
+def squared_hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the mean over the last axis of ``max(1 - y_true * y_pred, 0)**2``.
+
+    Examples
+    --------
+    >>> gt.training.losses.squared_hinge([[-1.0, 1.0]], [[0.5, 0.5]]).tolist()
+    [1.25]
+    """
+    return mean_of(ops["square"](ops["maximum"](1.0 - signed(y_true) * y_pred, 0.0)))
+
+
+@of_one_shape(columns=False, labels=(0.0, 1.0))
+def categorical_hinge(y_true: Any, y_pred: Any) -> Tensor:
+    """Return the hinge loss of the correct class against the best wrong class.
+
+    Parameters
+    ----------
+    y_true
+        One-hot labels, 0 and 1.
+    y_pred
+        Predictions of the same shape ``(..., classes)``.
+
+    Returns
+    -------
+    A tensor of shape ``(...)``: ``max(neg - pos + 1, 0)``, with ``pos = sum(y_true * y_pred)`` and
+    ``neg = max((1 - y_true) * y_pred)``. The products have a 0 for the correct class, so ``neg`` is
+    at least 0, as in Keras.
+
+    Examples
+    --------
+    >>> gt.training.losses.categorical_hinge([[0.0, 1.0]], [[0.5, 1.0]]).tolist()
+    [0.5]
+    """
+    right = ops["sum"](y_true * y_pred, axis=-1)
+    wrong = ops["max"]((1.0 - y_true) * y_pred, axis=-1)
+    return ops["maximum"](wrong - right + 1.0, 0.0)
+
+
+# -- overlaps, for segmentation -------------------------------------------------------------------
+
+
+@of_one_shape(columns=False, labels=(0.0, 1.0))
+def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Tensor:
+    """Return ``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Labels and probabilities of one shape.
+    axis
+        The axis or axes of the sums; all by default, which gives one number.
+
+    Returns
+    -------
+    A tensor without these axes.
+
+    Notes
+    -----
+    1e-7 is added to the denominator.
+
+    References
+    ----------
+    F. Milletari, N. Navab and S.-A. Ahmadi, "V-Net: Fully Convolutional Neural Networks for
+    Volumetric Medical Image Segmentation", 3DV 2016.
+
+    Examples
+    --------
+    >>> round(gt.training.losses.dice([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
+    0.5
+    """
+    axis = _axes(axis)
+    both = ops["sum"](y_true * y_pred, axis=axis)
+    whole = ops["sum"](y_true, axis=axis) + ops["sum"](y_pred, axis=axis)
+    return 1.0 - 2.0 * both / (whole + EPSILON)
+
+
+@of_one_shape(columns=False, labels=(0.0, 1.0))
+def tversky(
+    y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None
+) -> Tensor:
+    """Return one minus the Tversky index, which weights false positives and negatives.
+
+    Parameters
+    ----------
+    y_true, y_pred
+        Labels and probabilities of one shape.
+    alpha
+        The weight of false positives.
+    beta
+        The weight of false negatives.
+    axis
+        The axis or axes of the sums; all by default, which gives one number.
+
+    Returns
+    -------
+    A tensor without these axes: ``1 - tp / (tp + alpha * fp + beta * fn)``.
+
+    Notes
+    -----
+    1e-7 is added to the denominator.
+
+    References
+    ----------
+    S. S. M. Salehi, D. Erdogmus and A. Gholipour, "Tversky Loss Function for Image Segmentation
+    Using 3D Fully Convolutional Deep Networks", MLMI 2017.
+
+    Examples
+    --------
+    >>> round(gt.training.losses.tversky([[1.0, 0.0]], [[0.5, 0.5]]).item(), 4)
+    0.5
+    """
+    axis = _axes(axis)
+    right = ops["sum"](y_true * y_pred, axis=axis)
+    extra = ops["sum"]((1.0 - y_true) * y_pred, axis=axis)
+    missed = ops["sum"](y_true * (1.0 - y_pred), axis=axis)
+    return 1.0 - right / (right + alpha * extra + beta * missed + EPSILON)
+
+
+def _axes(axis: Any) -> Any:
+    return tuple(axis) if isinstance(axis, list) else axis

@@ -1,14 +1,25 @@
-"""``Loss``: the base class of loss objects."""
+"""``Loss``, the base class; and what losses say of themselves and check of their inputs.
+
+A cross-entropy says which labels it takes, and whether predictions are logits. A decorator brings
+labels and predictions to one shape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any
+from functools import wraps
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
-from ...core.extend import Tensor, as_tensor, in_precision, ops, snake_case
+import numpy as np
+
+from ...core.extend import Tensor, as_tensor, complete_docstring, in_precision, ops, snake_case
 from ...layers import mask_of
-from ..shapes import mask_weights, mean_of_counted, weights_like
+from ..shapes import alike, mask_weights, mean_of_counted, weights_like
 
 __all__ = ["Loss"]
 
@@ -115,3 +126,170 @@ def counted_call(loss: Callable[..., Any], *args: Any, **given: Any) -> tuple[An
     finally:
         _COUNTS.reset(token)
     return value, next((count for known, count in noted if known is value), None)
+
+
+# -- kinds of labels ------------------------------------------------------------------------------
+
+_LABELS = ("binary", "categorical", "sparse")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def takes_labels(kind: str) -> Callable[[Function], Function]:
+    """Mark a loss as a cross-entropy of ``kind``: its attribute ``label_kind``."""
+
+    def mark(function: Function) -> Function:
+        function.label_kind = kind  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+class Kind(NamedTuple):
+    """A cross-entropy: its labels, and whether its predictions are logits.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    classes
+        ``"binary"``, ``"categorical"`` (one-hot labels) or ``"sparse"``.
+    from_logits
+        Whether predictions are logits; otherwise they are probabilities.
+    axis
+        The axis of the classes.
+    """
+
+    name: str
+    classes: str
+    from_logits: bool
+    axis: int
+
+
+def kind_of(loss: Any) -> Kind | None:
+    """Return the kind of a cross-entropy, however wrapped; ``None`` for other losses.
+
+    A loss says what it is. Its attribute ``label_kind`` is ``"binary"``, ``"categorical"`` or
+    ``"sparse"``; its parameters, settings or attributes ``from_logits`` (true by default) and
+    ``axis`` (-1) say what its predictions are.
+
+    Parameters
+    ----------
+    loss
+        A function, a ``functools.partial`` of one, or a loss object.
+    """
+    for level, given in _levels(loss):
+        labels = getattr(level, "label_kind", None)
+        if not isinstance(labels, str) or labels not in _LABELS:
+            continue
+        known: dict[str, Any] = {"from_logits": True, "axis": -1}
+        with suppress(TypeError, ValueError):  # a callable without a signature
+            parameters = inspect.signature(level).parameters
+            defaults = {name: parameters[name].default for name in known if name in parameters}
+            known |= {name: x for name, x in defaults.items() if x is not inspect.Parameter.empty}
+        known |= {name: getattr(level, name) for name in known if hasattr(level, name)}
+        known |= {name: given[name] for name in known if name in given}
+        name = getattr(level, "__name__", type(level).__name__)
+        return Kind(name, labels, bool(known["from_logits"]), int(known["axis"]))
+    return None
+
+
+def label_range(loss: Any) -> tuple[float, float] | None:
+    """Return the smallest and the largest label of a loss, however wrapped; None if unknown.
+
+    They are its attribute ``label_range``.
+    """
+    limits = [getattr(level, "label_range", None) for level, _ in _levels(loss)]
+    return next((each for each in limits if each is not None), None)
+
+
+def _levels(loss: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield a loss and the functions that it calls, each with the settings that it gets."""
+    settings: dict[str, Any] = {}
+    while True:
+        yield loss, settings
+        if isinstance(loss, functools.partial):
+            settings = {**loss.keywords, **settings}
+            loss = loss.func
+        elif isinstance(loss, Loss) and hasattr(loss, "function"):
+            settings = {**vars(loss).get("settings", {}), **settings}
+            loss = loss.function
+        elif hasattr(loss, "__wrapped__"):
+            loss = loss.__wrapped__
+        else:
+            return
+
+
+# -- shapes and ranges of labels ------------------------------------------------------------------
+
+_SHARED = """
+Parameters
+----------
+y_true, y_pred
+    Tensors of one shape ``(..., n)``, as for :func:`mean_squared_error`.
+from_logits
+    Whether ``y_pred`` are logits; true by default, unlike in Keras.
+
+Returns
+-------
+A tensor of shape ``(...)``.
+
+Raises
+------
+ValueError
+    If the shapes differ, or the loss does not take a label.
+"""
+
+
+def of_one_shape(
+    columns: bool = True, like: Any = None, labels: tuple[float, float] | None = None
+) -> Callable[[Function], Function]:
+    """Return a decorator that gives a loss labels and predictions of one shape.
+
+    It also completes the docstring of the loss.
+
+    Parameters
+    ----------
+    columns
+        Whether a vector and a column count as one shape; not if the last axis holds classes.
+    like
+        A loss whose parameters, results and errors complete the docstring.
+    labels
+        The smallest and the largest label, if there are such; the attribute ``label_range`` of the
+        loss. ``fit`` checks all labels, also for a function of your own with this attribute.
+    """
+    texts = () if like is None else ((like.__doc__ or "").partition("\nNotes\n")[0],)
+
+    def decorated(function: Function) -> Function:
+        if labels is not None:
+            function.label_range = labels  # type: ignore[attr-defined]
+
+        @wraps(function)
+        def loss(y_true: Any, y_pred: Any, *args: Any, **settings: Any) -> Any:
+            y_true, y_pred = alike(function.__name__, y_true, y_pred, columns)
+            if labels is not None and type(y_true.array) is np.ndarray:
+                text = labels_beyond(labels, y_true.array)
+                if text:
+                    raise ValueError(f"{function.__name__}: labels {text}")
+            return function(y_true, y_pred, *args, **settings)
+
+        complete_docstring(loss, *texts, _SHARED)
+        return loss  # type: ignore[return-value]
+
+    return decorated
+
+
+#: How far rounding may take a label out of its range.
+_ROUNDING = 1e-5
+
+
+def labels_beyond(limits: tuple[float, float] | None, values: Any) -> str:
+    """Return what is wrong with labels that are not in a range; empty if nothing is."""
+    if limits is None or not values.size or values.dtype.kind not in "iuf":
+        return ""
+    low, high = np.minimum.reduce(values, None), np.maximum.reduce(values, None)
+    below, above = low < limits[0] - _ROUNDING, high > limits[1] + _ROUNDING
+    if not (below or above):  # both are false for NaN, which other checks report
+        return ""
+    wanted = "shares of classes, from 0" if limits[1] == inf else "from {:g} to {:g}"
+    text = f"must be {wanted.format(*limits)}, got {low} to {high}"
+    return f"{text}; divide a mask by 255" if (low, high) == (0, 255) else text

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...core.extend import Tensor, as_tensor, complete_docstring, ops
 from ..shapes import of_one_rank, weights_like
-from . import crossentropies, errors, focal, margins, overlaps
+from . import crossentropies, errors
 from .loss import Loss
 
 __all__ = [
@@ -227,15 +227,15 @@ class SparseCategoricalCrossentropy(
         return kept if counted is None else kept * counted
 
 
-class SquaredHinge(_PlainLoss, of=margins.squared_hinge):
+class SquaredHinge(_PlainLoss, of=errors.squared_hinge):
     """The mean of ``max(1 - y_true * y_pred, 0)**2``; see :func:`squared_hinge`."""
 
 
-class CategoricalHinge(_PlainLoss, of=margins.categorical_hinge, columns=False):
+class CategoricalHinge(_PlainLoss, of=errors.categorical_hinge, columns=False):
     """The mean of :func:`categorical_hinge`."""
 
 
-class BinaryFocalCrossentropy(_FunctionLoss, of=focal.binary_focal_crossentropy):
+class BinaryFocalCrossentropy(_FunctionLoss, of=crossentropies.binary_focal_crossentropy):
     """The mean of :func:`binary_focal_crossentropy`."""
 
     def __init__(
@@ -255,7 +255,7 @@ class BinaryFocalCrossentropy(_FunctionLoss, of=focal.binary_focal_crossentropy)
 
 
 class CategoricalFocalCrossentropy(
-    _FunctionLoss, of=focal.categorical_focal_crossentropy, columns=False
+    _FunctionLoss, of=crossentropies.categorical_focal_crossentropy, columns=False
 ):
     """The mean of :func:`categorical_focal_crossentropy`."""
 
@@ -273,7 +273,7 @@ class CategoricalFocalCrossentropy(
         super().__init__(reduction, name, alpha=alpha, gamma=gamma, **settings)
 
 
-class Dice(_FunctionLoss, of=overlaps.dice, columns=False):
+class Dice(_FunctionLoss, of=errors.dice, columns=False):
     """One minus the Dice coefficient of labels and probabilities; see :func:`dice`.
 
     Parameters
@@ -291,7 +291,7 @@ class Dice(_FunctionLoss, of=overlaps.dice, columns=False):
         super().__init__(reduction, name, axis=axis)
 
 
-class Tversky(_FunctionLoss, of=overlaps.tversky, columns=False):
+class Tversky(_FunctionLoss, of=errors.tversky, columns=False):
     """One minus the Tversky index of labels and probabilities; see :func:`tversky`.
 
     Parameters

@@ -13,24 +13,23 @@ from typing import Any
 from ...core.errors import UnknownName
 from ...core.extend import registry
 from .. import losses
-from ..losses.kinds import Kind, kind_of
-from ..names import name_of, stated
-from ..nearest import meant
+from ..losses.loss import Kind, kind_of
+from ..names import did_you_mean, name_of, stated
 from ..shapes import in_columns
-from . import confusion, curves, functions, objects, regression, scores
+from . import confusion, curves, functions, objects, scores, stateful
 from .confusion import *
 from .curves import *
 from .functions import *
 from .objects import *
-from .regression import *
 from .scores import *
+from .stateful import *
 
 __all__ = ["get"]
 __all__ += confusion.__all__
 __all__ += curves.__all__
 __all__ += functions.__all__
 __all__ += objects.__all__
-__all__ += regression.__all__
+__all__ += stateful.__all__
 __all__ += scores.__all__
 
 
@@ -40,7 +39,7 @@ def named() -> dict[str, Any]:
     A class is created from its name alone, as in ``metrics=["AUC"]``.
     """
     found = {name: getattr(functions, name) for name in functions.__all__}
-    for module in (confusion, curves, objects, regression, scores):
+    for module in (confusion, curves, objects, scores, stateful):
         found |= {name: getattr(module, name) for name in module.__all__}
     for name in ("Metric", "MeanMetricWrapper", "Mean", "Sum"):  # not of labels and predictions
         del found[name]
@@ -107,7 +106,7 @@ def _unknown(metric: str) -> UnknownName:
     classes = [name for name in names if isinstance(known.find_named("metric", name), type)]
     plain = [name for name in names if name not in classes]
     return UnknownName(
-        f"unknown metric {metric!r}{meant(metric, (*names, *known.names_of('loss')))}"
+        f"unknown metric {metric!r}{did_you_mean(metric, (*names, *known.names_of('loss')))}"
         f"{', '.join(plain)}, the functions in training.losses, and the classes "
         f"{', '.join(classes)}{known.lacking(metric)}"
     )
@@ -169,7 +168,7 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
                 "a callback"
             )
         if isinstance(metric, objects.Metric):
-            with objects.meeting([(metric, kind)]):
+            with objects.knowing_losses([(metric, kind)]):
                 pass  # refuses an argument that the loss contradicts
             name = metric.name
         else:

@@ -23,7 +23,7 @@ from ...core.extend import (
 )
 from ...layers import initializers, mask_of
 from .. import losses
-from ..losses.kinds import Kind
+from ..losses.loss import Kind
 from ..names import name_of
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
@@ -162,7 +162,7 @@ class Metric(Module):
 
 
 @contextmanager
-def meeting(pairs: Iterable[tuple[Metric, Any]]) -> Iterator[None]:
+def knowing_losses(pairs: Iterable[tuple[Metric, Any]]) -> Iterator[None]:
     """Run a block in which metrics know the kinds of their losses, and no longer."""
     met = [(metric, metric._gradtape_kind, kind) for metric, kind in pairs]
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.errors import UnknownName
 from ...core.extend import registry
-from ..nearest import meant
+from ..names import did_you_mean
 from .adaptive import Adadelta, Adamax, Lion, Nadam
 from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
 from .lbfgs import LBFGS
@@ -67,7 +67,7 @@ def get(optimizer: Any) -> Optimizer:
     if found is None:
         names = known.names_of("optimizer")
         raise UnknownName(
-            f"unknown optimizer {optimizer!r}{meant(optimizer, names)}"
+            f"unknown optimizer {optimizer!r}{did_you_mean(optimizer, names)}"
             f"{', '.join(sorted(names))}; or pass an optimizer{known.lacking(optimizer)}"
         )
     made = found() if isinstance(found, type) else found

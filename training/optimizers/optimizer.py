@@ -1,7 +1,7 @@
 """``Optimizer``: the base class of optimizers.
 
 An optimizer defines its formula once, as a function of arrays of any type. Outside a trace, the
-formula runs on flat arrays, each with all variables of one dtype and device (see ``packing``). In a
+formula runs on flat arrays, each with all variables of one dtype and device (see ``updates``). In a
 trace it runs on one variable after another, so that the graph has an assignment for each.
 """
 
@@ -29,14 +29,21 @@ from ...core.extend import (
     warn_user,
 )
 from ...layers import Layer, find, is_reference, unknown_argument
-from .clipping import clipped
-from .excluded import Decaying, Excluded
-from .gradients import checked
-from .naming import warn_of_name
-from .options import AVERAGES, OPTIONS, SUMS, add, check_options, first_or, with_options
-from .packing import Group, do_step
+from .gradients import checked, clipped
+from .options import (
+    AVERAGES,
+    OPTIONS,
+    SUMS,
+    Decaying,
+    Excluded,
+    add,
+    check_options,
+    first_or,
+    warn_of_name,
+    with_options,
+)
 from .slots import GROUPING
-from .traced import traced_step
+from .updates import Group, do_step, traced_step
 
 __all__ = ["Optimizer"]
 

@@ -5,5 +5,5 @@ from __future__ import annotations
 from .together import Together as Together
 from .together import WholeRanks as WholeRanks
 from .together import together as together
-from .trainer import ParallelTrainer as ParallelTrainer
-from .whole import WholeTrainer as WholeTrainer
+from .trainers import ParallelTrainer as ParallelTrainer
+from .trainers import WholeTrainer as WholeTrainer

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -15,15 +16,19 @@ from ...core.errors import DistributedError
 from ...core.extend import (
     BatchRows,
     Communicator,
+    Module,
     Tensor,
     Variable,
     Wish,
     as_group_of_one,
+    backend_of,
     batch_rows,
     collectives_agreed,
     communicator,
     flatten,
+    map_structure,
     ranks_in_words,
+    to_numpy,
     told_by_ranks,
     wish,
 )
@@ -33,11 +38,9 @@ from ...distributed.agreement import agree
 from ...distributed.comparing import compare
 from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
-from ..interrupt import DeferredInterrupt
-from ..ranks import ALONE, Alone, Layout, Part
-from .predicting import Rows
+from ..ranks import ALONE, Alone, DeferredInterrupt, Layout, Part
 
-__all__ = ["Together", "WholeRanks", "sample_of", "together"]
+__all__ = ["Rows", "Together", "WholeRanks", "sample_of", "together"]
 
 #: The number of rows of data that ranks compare.
 _ROWS = 256
@@ -341,7 +344,7 @@ class SharedKeeper:
 
 
 def together(group: Any, method: str) -> Alone:
-    """Return the cooperation of a group's ranks; see ``ranks_of``."""
+    """Return the cooperation of a group's ranks; see ``ranks_and_trainer``."""
     if not isinstance(group, Group):
         raise TypeError(
             f"{method}: distributed must be the group from gradtape.distributed.init(), "
@@ -387,3 +390,76 @@ def _in_words(value: Any) -> str:
     given = {k: x for k, x in getattr(value, "__dict__", {}).items() if k[0] != "_" and k != "name"}
     plain = [f"{k}={x!r}" for k, x in given.items() if isinstance(x, (bool, int, float, str))]
     return f"{type(value).__qualname__}({', '.join(plain)})"
+
+
+# -- predictions ----------------------------------------------------------------------------------
+
+
+class Rows:
+    """This rank's rows of batches that all ranks have, and all ranks' outputs for them.
+
+    Parameters
+    ----------
+    share
+        Returns how ranks share a batch of a size.
+    sample
+        Returns some rows of a batch, which ranks compare.
+    """
+
+    def __init__(
+        self, share: Callable[[int], Layout], sample: Callable[..., Sequence[Any]]
+    ) -> None:
+        self._share, self._sample = share, sample
+        self._layouts: list[Layout] = []
+
+    def of(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield this rank's rows of each batch."""
+        for batch in batches:
+            if not self._layouts:
+                hint = "each rank passes the same data, and computes its rows of each batch"
+                compare("predict", "batches", hint, self._sample(batch))
+            layout = self._share(len(flatten(batch)[0]))
+            self._layouts.append(layout)
+            yield map_structure(partial(_rows_of, slice(layout.start, layout.stop)), batch)
+
+    def gathered(self, model: Module, columns: Sequence[Any]) -> list[Any]:
+        """Return the outputs for all rows, in order, the same on all ranks.
+
+        Parameters
+        ----------
+        model
+            The model, whose variables are the same on all ranks.
+        columns
+            For each output, an array for this rank's rows.
+
+        Raises
+        ------
+        DistributedError
+            If ranks have different variables, batches or kinds of outputs.
+        """
+        hint = "train it with distributed=group, or call gt.distributed.broadcast_variables(model)"
+        compare("predict", "variables", hint, [x.array for x in model.variables])
+        kinds = [f"{x.dtype}{tuple(x.shape[1:])}" for x in columns]
+        sizes = [layout.total for layout in self._layouts]
+        hint = "each rank passes the same data and gets outputs of the same shape and dtype"
+        compare("predict", "batches or outputs", hint, [np.array(kinds), np.array(sizes)])
+        return [self._gathered(x) for x in columns]
+
+    def _gathered(self, column: Any) -> Any:
+        own = to_numpy(column)
+        counts = np.array([layout.counts for layout in self._layouts]).sum(axis=0)
+        padded = np.zeros((counts.max(), *own.shape[1:]), own.dtype)
+        padded[: len(own)] = own
+        rows = communicator().all_gather(padded)
+        parts, starts = [], [0] * len(rows)
+        for layout in self._layouts:
+            for rank, count in enumerate(layout.counts):
+                if rank == 0 or not layout.repeated:
+                    parts.append(rows[rank, starts[rank] : starts[rank] + count])
+                starts[rank] += count
+        owner = backend_of(column)
+        return owner.asarray(np.concatenate(parts), device=owner.device(column))
+
+
+def _rows_of(rows: slice, x: Tensor) -> Tensor:
+    return Tensor(x.array[rows, ...])

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ...core.extend import as_tensor, to_numpy
-from ..losses.kinds import Kind
+from ..losses.loss import Kind
 from ..shapes import column_dropped, weights_like
 
 __all__ = ["ClassWeights"]

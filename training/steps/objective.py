@@ -13,9 +13,8 @@ from ...layers import Model, mask_of
 from .. import losses
 from .. import metrics as known_metrics
 from ..checks import check_labels
-from ..losses.kinds import kind_of
-from ..losses.loss import counted_call
-from ..metrics.objects import MeanOf, meeting
+from ..losses.loss import counted_call, kind_of
+from ..metrics.objects import MeanOf, knowing_losses
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "update"]
@@ -199,10 +198,10 @@ class Objective:
         found = [pair for head in self.heads for pair in head.metrics.items()]
         return {name: x for name, x in found if isinstance(x, known_metrics.Metric)}
 
-    def meeting(self) -> AbstractContextManager[None]:
+    def knowing_losses(self) -> AbstractContextManager[None]:
         """Return a context in which the metrics with state know the losses of their outputs."""
         pairs = [(x, head.kind) for head in self.heads for x in head.metrics.values()]
-        return meeting([pair for pair in pairs if isinstance(pair[0], known_metrics.Metric)])
+        return knowing_losses([pair for pair in pairs if isinstance(pair[0], known_metrics.Metric)])
 
     def meet(self, y: Any) -> None:
         """Infer the number of outputs from labels, if it is still unknown."""
@@ -306,7 +305,7 @@ class Objective:
         added
             Further terms of the loss, such as those of regularizers.
         look
-            A :class:`FirstLook` that checks labels and predictions, for a first batch.
+            A :class:`FirstBatchChecks` that checks labels and predictions, for a first batch.
         """
         if self.several:
             self._check_parts("the model's output", predicted)
@@ -347,7 +346,7 @@ class Objective:
             for name, metric in head.metrics.items():
                 if isinstance(metric, known_metrics.Metric):
                     own = share if name in head.weighted else None
-                    with meeting([(metric, head.kind)]):
+                    with knowing_losses([(metric, head.kind)]):
                         update(metric, labels, output, own)
                         results[name] = as_tensor(metric.result())
                     continue

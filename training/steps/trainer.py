@@ -1,10 +1,11 @@
-"""``Trainer``: the steps of ``fit``, ``evaluate`` and ``predict`` on batches."""
+"""``Trainer``: the steps of ``fit``, ``evaluate`` and ``predict`` on batches; and who trains."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from ...core.errors import TraceError
@@ -20,6 +21,7 @@ from ...core.extend import (
     flatten,
     frozen_variables,
     inlining,
+    late,
     mask_of,
     untrained_arrays,
 )
@@ -35,7 +37,7 @@ from ...layers import (
 )
 from .. import optimizers
 from ..checks import (
-    FirstLook,
+    FirstBatchChecks,
     check_restored,
     check_used,
     warn_of_padding,
@@ -43,15 +45,14 @@ from ..checks import (
     whats_not_finite,
 )
 from ..loss_scaling import scaling, scaling_for
+from ..ranks import ALONE, Alone
 from ..runs.session import Session
+from .batches import BatchSender, Sums, Values
 from .class_weights import ClassWeights
-from .constants import Constant, constants_of
 from .objective import Objective
-from .sending import Ahead
-from .step import MODES, Step
-from .sums import Sums, Values
+from .step import MODES, Constant, Step, constants_of
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "ranks_and_trainer"]
 
 
 class Trainer(Session):
@@ -119,7 +120,7 @@ class Trainer(Session):
         owner = None if array is None else backend_of(array)
         if owner is None or owner.host:
             return batches
-        found = Ahead(batches, owner, owner.device(array), early)
+        found = BatchSender(batches, owner, owner.device(array), early)
         self._fetch = found.fetch
         return found
 
@@ -291,7 +292,7 @@ class Trainer(Session):
         seen = self._looked.get(alike, 0)
         if seen > 1 or seen == count:  # a single example cannot show what broadcasts
             return step(batch)
-        values: Values = step(batch, FirstLook(self.method))
+        values: Values = step(batch, FirstBatchChecks(self.method))
         self._looked[alike] = count
         return values
 
@@ -300,7 +301,7 @@ class Trainer(Session):
         return len(flatten(batch[0])[0])
 
     def _train(
-        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstBatchChecks | None = None
     ) -> Values:
         """Train on a batch; return its values before the step."""
         with GradientTape() as tape:
@@ -326,7 +327,7 @@ class Trainer(Session):
             variable.assign(constraint(variable.value))
 
     def _test(
-        self, x: Any, y: Any = None, weight: Any = None, look: FirstLook | None = None
+        self, x: Any, y: Any = None, weight: Any = None, look: FirstBatchChecks | None = None
     ) -> Values:
         """Return the values of a batch at inference."""
         return self._measured(*self._forward(x, y, weight, False, look), look)
@@ -336,7 +337,7 @@ class Trainer(Session):
         return self.call(x, training=False)
 
     def _forward(
-        self, x: Any, y: Any, weight: Any, training: bool, look: FirstLook | None
+        self, x: Any, y: Any, weight: Any, training: bool, look: FirstBatchChecks | None
     ) -> tuple[tuple[Any, Any, Any], Tensor, tuple[dict[str, Tensor], dict[str, Tensor]]]:
         """Return labels, predictions and weights; the loss; its parts, and their counts."""
         with look.looking() if look is not None else nullcontext(), forward_pass(self.model):
@@ -370,7 +371,7 @@ class Trainer(Session):
         parts: tuple[Any, Any, Any],
         total: Tensor,
         losses: tuple[dict[str, Tensor], dict[str, Tensor]],
-        look: FirstLook | None,
+        look: FirstBatchChecks | None,
     ) -> Values:
         means, counts = losses
         with look.looking() if look is not None else nullcontext():
@@ -457,3 +458,28 @@ def _rank(y: Tensor, count: int) -> tuple[int, bool]:
 
 def _nothing() -> None:
     """Do nothing."""
+
+
+def ranks_and_trainer(group: Any, method: str) -> tuple[Alone, Any]:
+    """Return the ranks, and the class of their trainers.
+
+    Parameters
+    ----------
+    group
+        A group of :mod:`gradtape.distributed`, or None.
+    method
+        The caller, for messages.
+
+    Raises
+    ------
+    TypeError
+        If ``group`` is not a group.
+    """
+    if group is None:
+        return ALONE, Trainer
+    parallel = late("training.parallel")  # imported only if needed
+    ranks: Alone = parallel.together(group, method)
+    if ranks is ALONE:
+        return ranks, Trainer
+    whole = isinstance(ranks, parallel.WholeRanks)
+    return ranks, partial(parallel.WholeTrainer if whole else parallel.ParallelTrainer, ranks)

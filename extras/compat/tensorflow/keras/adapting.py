@@ -8,7 +8,7 @@ from inspect import Parameter
 from typing import Any
 
 from ....core.extend import summary_of
-from ....layers.base.losses import Rules
+from ....layers.base.weights import Rules
 from ..names import adapts, resolve
 
 #: Arguments by their names in Keras 2.

@@ -13,7 +13,7 @@ from typing import Any
 import gradtape
 
 from ....core.extend import calling_in, map_structure, overridable
-from ....layers.base.losses import Rules
+from ....layers.base.weights import Rules
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
 from ..tensors import Standing, Variable, sizes
