@@ -14,10 +14,9 @@ from typing import Any
 
 from ..core.errors import PluginError
 from ..core.extend import face, is_strict, late, raise_problems, registry
-from .careful import answer_of, quietly
 from .choosing import HELP
-from .new_plugin import KINDS, new_plugin
-from .plugins import check, op_table, plugin_json, plugin_table
+from .plugins import answer_of, check, op_table, plugin_json, plugin_table, quietly
+from .templates import KINDS, new_plugin
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -272,7 +271,7 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     if options.distributed:
-        told = late("cli.doctor_of_ranks").told
+        told = late("cli.doctor_distributed").told
         text, code = told(options.json, measure=not options.no_measure)
         print(text, end="\n" if text else "")
         return int(code)

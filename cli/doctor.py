@@ -19,10 +19,8 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..core.extend import DISABLE, face, late, registry
 from ..plugins.numpy.threads import NEEDED, pools
-from .careful import answer_of, quietly
-from .cores import cores, quota
-from .launching import THREADS
-from .plugins import all_ops
+from .launching import THREADS, cores, quota
+from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend
 
 #: The parts of a section with a meaning, and their types.

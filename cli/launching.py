@@ -1,7 +1,8 @@
 """Starts ranks for ``gradtape train``, each as the child of a supervisor, with its threads set.
 
 Whatever starts the ranks sees a small process, the supervisor, which runs the rank as its child and
-can report how the rank died. The rank's environment is complete when its Python starts.
+can report how the rank died. The rank's environment is complete when its Python starts. The cores
+that a process may use are divided among the ranks of a host.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ..core.errors import UnknownOp
 from ..core.extend import PLACE, TRAINING, Launcher, Place, registry
 from . import supervisor
-from .cores import cores, quota
 
 #: The variable with the engine that ``init`` takes.
 ENGINE = "GRADTAPE_ENGINE"
@@ -160,3 +161,23 @@ def _become(command: list[str]) -> None:
     if os.name == "nt":
         sys.exit(subprocess.call(command, close_fds=False))
     os.execv(command[0], command)
+
+
+# -- the cores that a process may use --------------------------------------------------------------
+
+
+def cores(process: int = 0) -> list[int]:
+    """Return which of the machine's cores a process may use; process 0 is the current one."""
+    try:
+        return sorted(os.sched_getaffinity(process))
+    except (AttributeError, OSError):
+        return list(range(os.cpu_count() or 1))
+
+
+def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
+    """Return the container's limit of processor time in cores; None if there is no limit."""
+    try:
+        limit, period = Path(path).read_text().split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None

@@ -11,9 +11,8 @@ from typing import Any
 
 from ..core.extend import VARIABLES, hookimpl
 from .commands import add_demo, add_doctor, add_plugin, add_plugins
-from .distributed import add_train
 from .files import add_diff, add_inspect, add_verify
-from .profiling import add_profile
+from .scripts import add_profile, add_train
 from .tutorial import add_tutorial
 
 

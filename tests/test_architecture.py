@@ -28,19 +28,19 @@ IMPORTS_IN_FUNCTIONS = {
         cli: cli.commands
         cli.doctor: numpy
         data.making: h5py
-        datasets.digits: h5py
+        datasets.loading: h5py
         testing.conformance.executors: testing.conformance.programs
     """,
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
         compat.tensorflow.spaces.summary: tensorboardX
-        export.errors: (by name)
+        export.tracing: (by name)
         testing.strict: (by name)
-        export.to_onnx: export.onnx_build
-        export.to_stablehlo: plugins.jax.compiling
+        export.exporters: export.onnx_model
+        export.exporters: plugins.jax.compiling
         plot.axes: matplotlib
-        plot.histories: matplotlib.ticker
+        plot.training: matplotlib.ticker
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special

@@ -1,14 +1,102 @@
-"""The files of new distributions, by kind of plugin: for each, a package, its tests and its CI.
+"""``gradtape plugin new``: a starting point, a distribution with a plugin and tests that pass.
 
-In the texts, ``$name`` is the distribution, ``$module`` its package, and ``$$`` a dollar sign.
+The modules here have the files of each kind of plugin: a package, its tests and its CI. In the
+texts, ``$name`` is the distribution, ``$module`` its package, and ``$$`` a dollar sign.
 """
 
 from __future__ import annotations
 
-from . import backend, engine, executor, format, layer, op
-from .common import COMMON
+import importlib.metadata
+import importlib.util
+import keyword
+import re
+from pathlib import Path
+from string import Template
 
-__all__ = ["KINDS"]
+from ...core.extend import face
+from . import backend, engine, executor, format, layer, op
+
+__all__ = ["KINDS", "new_plugin"]
+
+#: What all kinds have: metadata, a README, and a workflow for GitHub.
+COMMON = {
+    "pyproject.toml": """\
+[build-system]
+requires = ["setuptools>=64"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "$name"
+version = "0.1.0"
+description = "$what for gradtape"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["gradtape>=$version"$needs]
+
+[project.optional-dependencies]
+test = ["mypy>=1.10", "pytest>=8"$test_needs]
+
+# gradtape finds the installed plugin by this entry point
+[project.entry-points.$group]
+$module = "$module.plugin"
+
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.setuptools.package-data]
+$module = ["py.typed"]
+
+[tool.mypy]
+strict = true
+""",
+    "README.md": """\
+# $name
+
+$what for [gradtape](https://pypi.org/project/gradtape/).
+
+```python
+$use
+```
+
+```console
+$$ pip install -e ".[test]"
+$$ gradtape plugins
+$$ mypy src
+$$ pytest
+```
+""",
+    ".github/workflows/test.yml": """\
+name: test
+
+on:
+  push:
+    branches: [main]
+  pull_request:
+
+permissions: {}
+
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    permissions:
+      contents: read
+    strategy:
+      matrix:
+        python: ["3.11", "3.14"]
+    steps:
+      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2
+        with:
+          persist-credentials: false
+      - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
+        with:
+          python-version: $${{ matrix.python }}
+      - run: pip install -e ".[test]"
+      - run: mypy src
+      - run: pytest
+""",
+    "src/$module/py.typed": "",
+}
+
 
 _MODULES = (op, backend, executor, engine, layer, format)
 #: By kind, the files of a distribution: their paths and texts.
@@ -23,3 +111,51 @@ KINDS = {
     }
     for module in _MODULES
 }
+
+
+def new_plugin(name: str, parent: str, kind: str = "op") -> list[Path]:
+    """Write a new distribution into the folder ``parent``/``name`` and return its files.
+
+    ``kind`` is one of ``KINDS``: what the plugin provides.
+
+    Raises
+    ------
+    ValueError
+        If the name is not valid for a distribution or its module, or is already in use.
+    FileExistsError, FileNotFoundError
+        If the folder already exists, or ``parent`` does not.
+    """
+    module = _module_of(name)
+    folder = Path(parent) / name
+    if folder.exists() or folder.is_symlink():
+        raise FileExistsError(f"{folder} already exists; choose another name or remove it")
+    if not Path(parent).is_dir():
+        raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
+    version = ".".join(str(face().__version__).split(".")[:2])
+    values = {"name": name, "module": module, "MODULE": module.upper(), "version": version}
+    written = []
+    for path, text in KINDS[kind].items():
+        target = folder / Template(path).substitute(values)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(Template(text).substitute(values), encoding="utf-8")
+        written.append(target)
+    return written
+
+
+def _module_of(name: str) -> str:
+    """Return the name of a distribution's module; raise if the name is not valid or in use."""
+    if not re.fullmatch(r"[a-z]([a-z0-9_-]*[a-z0-9])?", name):
+        raise ValueError(
+            f"{name!r} is not a valid name: use lower-case letters, digits, '-' and '_', start "
+            "with a letter, and end with a letter or digit, as in 'my-ops'"
+        )
+    module = re.sub(r"[-_]+", "_", name)
+    if keyword.iskeyword(module) or module == "tests":
+        raise ValueError(f"{name!r} cannot be the name of a module; choose another name")
+    try:
+        taken = f"the distribution {importlib.metadata.distribution(name).name!r}"
+    except importlib.metadata.PackageNotFoundError:
+        taken = f"a module {module!r}" if importlib.util.find_spec(module) is not None else ""
+    if taken:
+        raise ValueError(f"{name!r} is in use: {taken} is already installed; choose another name")
+    return module

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, TraceError
-from ..core.extend import Function, converting, flatten, late, pack_like
+from ..core.extend import Function, converting, flatten, hookimpl, late, pack_like
 from .calls import KEPT, ask_for, converted
 from .raising import deferring
 from .sources import NoSource, source_of
@@ -245,3 +245,21 @@ def _source(name: str, function: Any) -> Any:
         return source_of(function.__code__)
     except (AttributeError, NoSource) as error:
         raise ValueError(f"autograph.{name}: {function!r} is not converted: {error}") from None
+
+
+# -- the plugin ------------------------------------------------------------------------------------
+
+
+@hookimpl(trylast=True)
+def gradtape_converters() -> Mapping[Any, Callable[..., Any]]:
+    """Provide them; none without the library for conversions, since then nothing is converted."""
+    found: Mapping[Any, Callable[..., Any]] = {}
+    if missing_library() is None:
+        found = late("autograph.overloads").OVERLOADS
+    return found
+
+
+@hookimpl(trylast=True)
+def gradtape_services() -> dict[str, Any]:
+    """Provide what ``gradtape.function`` converts functions with."""
+    return {"autograph.running": running, "autograph.do_not_convert": do_not_convert}

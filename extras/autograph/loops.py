@@ -18,18 +18,16 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.conditions import while_loop
 from ..plugins.ops.control.scan import scan
-from .choices import if_stmt
-from .iterables import Rows, rows_of
-from .merging import Again
-from .overflow import check_integers
+from .choices import Again, if_stmt
+from .overloads import Rows, rows_of
 from .raising import raising_while
-from .state.arrays import mark_shared, shared_arrays
-from .state.mutations import Found, Watch, check_consumed, keep_apart
+from .state.mutations import Found, Watch, check_consumed, keep_apart, mark_shared, shared_arrays
 from .values import (
     Form,
     Held,
     Maybe,
     Undefined,
+    check_integers,
     described,
     fits,
     held_by,

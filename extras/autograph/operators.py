@@ -11,7 +11,7 @@ from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
 from .effects import assert_stmt, hashed, text
 from .loops import for_stmt, while_stmt
 from .raising import handled, noted
-from .state.arrays import check_in_place
+from .state.mutations import check_in_place
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [

@@ -1,8 +1,7 @@
 """Small real data sets that are part of the package, and those of plugins by name."""
 
 from ..public import publish
-from .digits import load_digits
-from .loading import load
+from .loading import load, load_digits
 
 __all__ = ["load", "load_digits"]
 

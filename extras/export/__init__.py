@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from ..public import publish
-from .by_name import to
-from .errors import ExportError
-from .to_onnx import onnx
-from .to_stablehlo import stablehlo, variables
+from .exporters import onnx, stablehlo, to, variables
+from .tracing import ExportError
 
 __all__ = ["ExportError", "onnx", "stablehlo", "to", "variables"]
 

@@ -1,14 +1,16 @@
-"""Lowerings of ops to ONNX's own nodes, in the form that other exporters use."""
+"""Lowerings to ONNX's own nodes: of single ops, of control flow, and of groups of ops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import spox.opset.ai.onnx.v21 as onnx
+from onnx import ModelProto, ValueInfoProto, helper
+from spox import inline
 
-from ..core.extend import same_size
+from ..core.extend import Graph, Node, Symbol, same_shape, same_size
 from .onnx_arrays import Array
 from .onnx_namespace import Namespace
 
@@ -230,3 +232,217 @@ def _max_pool(xp: Namespace, x: Array, *, window: Any, strides: Any, padding: An
 @_lowers("avg_pool")
 def _avg_pool(xp: Namespace, x: Array, *, window: Any, strides: Any, padding: Any) -> Any:
     return _pool(xp, x, onnx.average_pool, window, strides, padding, count_include_pad=0)
+
+
+# -- control flow: ``If`` and ``Loop`` -------------------------------------------------------------
+
+
+def _vars(arrays: Sequence[Array]) -> list[Any]:
+    return [onnx.identity(x.var) for x in arrays]  # a subgraph's outputs must be made in it
+
+
+def _check_order(order: int) -> None:
+    if order:
+        raise TypeError(
+            "its gradient cannot be exported to ONNX; use gradtape.where, or unroll the loop"
+        )
+
+
+def _check_shapes(body: Graph, count: int) -> None:
+    """Refuse a loop variable whose shape may change: ONNX fixes the shape of its first value."""
+    for x, y in zip(body.inputs[:count], body.outputs[:count], strict=True):
+        if not same_shape(x.shape, y.shape):
+            raise TypeError(f"a step may change a loop variable's shape {x.shape} to {y.shape}")
+
+
+def _cond(
+    xp: Namespace,
+    pred: Array,
+    *operands: Array,
+    true: Graph,
+    false: Graph,
+    order: int = 0,
+) -> list[Array]:
+    _check_order(order)
+    found = onnx.if_(
+        pred.var,
+        then_branch=lambda: _vars(xp.outputs(true, operands)),
+        else_branch=lambda: _vars(xp.outputs(false, operands)),
+    )
+    return [xp.of(var) for var in found]
+
+
+def _while_loop(
+    xp: Namespace,
+    *arrays: Array,
+    cond: Graph,
+    body: Graph,
+    count: int,
+    most: Any,
+    order: int = 0,
+) -> list[Array]:
+    _check_order(order)
+    _check_shapes(body, count)
+    values, around = arrays[:count], arrays[count:]
+
+    def step(number: Array, after: list[Array]) -> list[Array]:
+        after = xp.outputs(body, [*after, *around])
+        return [*xp.outputs(cond, [*after, *around]), *after]
+
+    return _loop(xp, most, xp.outputs(cond, arrays)[0], values, step)
+
+
+def _scan(
+    xp: Namespace,
+    *arrays: Array,
+    body: Graph,
+    carried: int,
+    scanned: int,
+    length: Any = None,
+    reverse: bool = False,
+    order: int = 0,
+) -> list[Array]:
+    _check_order(order)
+    _check_shapes(body, carried)
+    rows, around = arrays[carried : carried + scanned], arrays[carried + scanned :]
+    count = rows[0].shape[0] if rows else length
+    last = xp.asarray(count, dtype=np.int64) - 1
+
+    def step(number: Array, carry: list[Array]) -> list[Array]:
+        place = last - number if reverse else number
+        seen = [xp.take(x, place, axis=0) for x in rows]
+        return [xp.asarray(True), *xp.outputs(body, [*carry, *seen, *around])]
+
+    found = _loop(xp, count, xp.asarray(True), arrays[:carried], step)
+    made = found[carried:]
+    return [*found[:carried], *(xp.flip(x, axis=0) if reverse else x for x in made)]
+
+
+def _loop(
+    xp: Namespace,
+    most: Any,
+    start: Array,
+    values: Sequence[Array],
+    step: Callable[[Array, list[Array]], list[Array]],
+) -> list[Array]:
+    """Return the final values of a loop, and the stacked outputs of its steps.
+
+    Conditions and counts have one axis, because spox declares them so.
+    """
+
+    def body(number: Any, going: Any, *given: Any) -> list[Any]:
+        go_on, *after = step(xp.reshape(xp.of(number), ()), [*map(xp.of, given)])
+        return _vars([xp.reshape(go_on, (1,)), *after])
+
+    found = onnx.loop(
+        None if most is None else xp.reshape(xp.asarray(most, dtype=np.int64), (1,)).var,
+        xp.reshape(start, (1,)).var,
+        [x.var for x in values],
+        body=body,
+    )
+    return [xp.of(var) for var in found]
+
+
+#: The lowerings of ops that run graphs, by name; the namespace runs their graphs.
+CONTROL: dict[str, Callable[..., list[Array]]] = {
+    "cond": _cond,
+    "scan": _scan,
+    "while_loop": _while_loop,
+}
+
+
+# -- groups of ops for which ONNX has one node -----------------------------------------------------
+
+
+class _Miss(Exception):
+    """A node does not match the pattern."""
+
+
+def as_one_node(node: Node, makers: Mapping[Symbol, Node], values: Mapping[Symbol, Array]) -> Any:
+    """Return the result of an addition that ends a pattern, by one ONNX node; otherwise None.
+
+    Parameters
+    ----------
+    node
+        A node of the program. All nodes before it have been run.
+    makers
+        The node that made each symbol.
+    values
+        The array of each symbol.
+    """
+    if node.op.name != "add":
+        return None
+    for pattern in (_gemm, _batch_normalization):
+        try:
+            return pattern(node.inputs, _Matched(makers, values))
+        except _Miss:
+            continue
+    return None
+
+
+class _Matched:
+    """Finds the ops that made a value."""
+
+    def __init__(self, makers: Mapping[Symbol, Node], values: Mapping[Symbol, Array]) -> None:
+        self._makers, self._values = makers, values
+
+    def inputs(self, x: Any, op: str) -> tuple[Any, ...]:
+        """Return the inputs of the op that made ``x``; raise :class:`_Miss` if it is another."""
+        maker = self._makers.get(x) if type(x) is Symbol else None
+        if maker is None or maker.op.name != op:
+            raise _Miss
+        return maker.inputs
+
+    def value(self, x: Any, ndim: int | None = None) -> Array:
+        """Return the array of a floating symbol with ``ndim`` axes, or with at least one."""
+        found = self._values.get(x) if type(x) is Symbol else None
+        if found is None or found.dtype.name not in ("float16", "float32"):
+            raise _Miss
+        if ndim not in (None, found.ndim) or found.ndim < 1:
+            raise _Miss
+        return found
+
+
+def _gemm(parts: Any, of: _Matched) -> Array:
+    """``x @ kernel + bias``."""
+    product, bias = parts
+    x, kernel = (of.value(v, 2) for v in of.inputs(product, "matmul"))
+    bias = of.value(bias, 1)
+    if bias.shape != kernel.shape[1:] or not bias.dtype == x.dtype == kernel.dtype:
+        raise _Miss
+    return x.xp.of(onnx.gemm(x.var, kernel.var, bias.var))
+
+
+def _batch_normalization(parts: Any, of: _Matched) -> Array:
+    """``x * factor + shift`` with moving statistics and channels in the last axis."""
+    scaled, shift = parts
+    x, factor = of.inputs(scaled, "multiply")
+    root, gamma = of.inputs(factor, "multiply")
+    one, deviation = of.inputs(root, "divide")
+    variance, epsilon = of.inputs(of.inputs(deviation, "sqrt")[0], "add")
+    beta, moved = of.inputs(shift, "subtract")
+    mean, again = of.inputs(moved, "multiply")
+    if again is not factor or type(one) is Symbol or one != 1 or type(epsilon) is not float:
+        raise _Miss
+    image = of.value(x)
+    channels = [of.value(v, 1) for v in (gamma, beta, mean, variance)]
+    if image.ndim < 2 or any(
+        v.dtype != image.dtype or v.shape != image.shape[-1:] for v in channels
+    ):
+        raise _Miss
+    given = [channels_second(image.xp, image), *[v.var for v in channels]]
+    (found,) = inline(_inference(epsilon, given))(*given).values()
+    return channels_last(image.xp, found)
+
+
+def _inference(epsilon: float, given: Sequence[Any]) -> ModelProto:
+    """Return a model of one normalisation; spox's own node would have outputs for training too."""
+    names = ["x", "gamma", "beta", "mean", "variance"]
+    node = helper.make_node("BatchNormalization", names, ["y"], epsilon=epsilon)
+    inputs = [
+        ValueInfoProto(name=name, type=var.unwrap_type()._to_onnx())
+        for name, var in zip(names, given, strict=True)
+    ]
+    output = ValueInfoProto(name="y", type=inputs[0].type)
+    graph = helper.make_graph([node], "batch_normalization", inputs, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..public import publish
-from .confusions import confusion
-from .histories import history
 from .jacobians import jacobian
-from .parameters import weights
+from .training import confusion, history, weights
 
 if TYPE_CHECKING:
     from ..saving.reports.drawing.models import model

@@ -13,7 +13,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.cli import doctor, main
-from gradtape.cli.cores import quota
+from gradtape.cli.launching import quota
 
 HERE: dict[str, Any] = {
     "cores": {"machine": 8, "allowed": 4, "quota": None, "load": 0.5},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.datasets import digits, load_digits
+from gradtape.datasets import load_digits, loading
 
 
 def test_shapes_dtypes_and_ranges() -> None:
@@ -30,7 +30,7 @@ def test_shapes_dtypes_and_ranges() -> None:
 
 def test_the_split_holds_every_image_once() -> None:
     (x_train, y_train), (x_test, y_test) = load_digits()
-    with h5py.File(digits.FILE) as file:
+    with h5py.File(loading.FILE) as file:
         images, labels = file["images"][()].reshape(-1, 64), file["labels"][()]
     given = np.column_stack(
         [np.concatenate([x_train, x_test]) * 16, np.concatenate([y_train, y_test])]
@@ -56,14 +56,14 @@ def test_the_caller_may_change_the_arrays() -> None:
 
 
 def test_the_file_names_source_licence_and_citation() -> None:
-    with h5py.File(digits.FILE) as file:
+    with h5py.File(loading.FILE) as file:
         attributes = dict(file.attrs)
         assert file["images"].compression == "gzip"
     assert "doi.org/10.24432/C50P49" in attributes["source"]
     assert attributes["licence"].startswith("CC BY 4.0")
     assert "Alpaydin" in attributes["citation"]
-    assert (digits.FILE.parent / "README.md").is_file()
-    assert digits.FILE.stat().st_size < 100_000
+    assert (loading.FILE.parent / "README.md").is_file()
+    assert loading.FILE.stat().st_size < 100_000
 
 
 def test_reachable_from_the_face_of_the_package() -> None:
@@ -71,6 +71,6 @@ def test_reachable_from_the_face_of_the_package() -> None:
 
 
 def test_a_missing_file_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(digits, "FILE", Path("nowhere") / "digits.h5")
+    monkeypatch.setattr(loading, "FILE", Path("nowhere") / "digits.h5")
     with pytest.raises(FileNotFoundError, match="install gradtape again"):
         load_digits()

@@ -13,7 +13,7 @@ import pytest
 from jobs import HERE, MISSING, run
 
 import gradtape as gt
-from gradtape.cli import doctor_of_ranks, launching, main
+from gradtape.cli import doctor_distributed, launching, main
 from gradtape.core.extend import Place, place
 
 needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
@@ -106,7 +106,7 @@ def test_a_launcher_of_another_mpi_is_a_problem(
 ) -> None:
     pytest.importorskip("mpi4py", reason='mpi4py is not installed: pip install "gradtape[mpi]"')
     other = {"path": "/opt/mpiexec", "family": "Open MPI", "version": "5.0"}
-    monkeypatch.setattr(doctor_of_ranks, "_launcher", lambda: other)
+    monkeypatch.setattr(doctor_distributed, "_launcher", lambda: other)
     assert main(["doctor", "--distributed"]) == 1
     assert "/opt/mpiexec belongs to Open MPI, and mpi4py's library to MPICH" in " ".join(
         capsys.readouterr().out.split()

@@ -16,17 +16,19 @@ from typing import Any
 
 from ...layers import Layer as _layers_whole
 from ...training import losses as _training_whole
-from . import dtypes, images, keras, linalg, math, nest, nn, random, saved_model
+from . import dtypes, keras, linalg, math, nest, nn, random, saved_model
+from .arrays import *
+from .arrays import __all__ as _arrays
 from .dtypes import *
 from .dtypes import __all__ as _dtypes
+from .functions import *
+from .functions import __all__ as _functions
 from .keras import initializers, losses, metrics, optimizers
 from .names import complete as _complete
 from .names import lookup as _lookup
 from .spaces import autograph, config, data, debugging, sparse, strings, summary, train
 from .tensors import *
 from .tensors import __all__ as _tensors
-from .toplevel import *
-from .toplevel import __all__ as _toplevel
 
 __version__ = "2.21.0+gradtape"
 newaxis = None
@@ -38,6 +40,6 @@ __all__ = (
     "dtypes initializers keras linalg losses math metrics nest newaxis nn optimizers "
     "random saved_model"
 ).split()
-__all__ += [*_dtypes, *_tensors, *_toplevel]
+__all__ += [*_arrays, *_dtypes, *_functions, *_tensors]
 
 __getattr__ = _lookup(__name__)

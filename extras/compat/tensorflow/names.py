@@ -20,9 +20,8 @@ import numpy as np
 
 import gradtape
 
-from .table.aliases import ALIASES
-from .table.instead import INSTEAD
-from .table.signatures import SIGNATURES
+from .aliases import ALIASES, INSTEAD
+from .signatures import SIGNATURES
 
 __all__ = ["ALIASES", "INSTEAD", "SIGNATURES", "Row", "adapts", "lookup", "namespace", "rows"]
 
@@ -141,8 +140,8 @@ def lookup(module_name: str) -> Callable[[str], Any]:
         if name in known:
             value = resolve(known[name])
         elif name in lines:
-            making: Any = import_module(f"{_PACKAGE}.making")  # imported late: it imports names
-            value = making.made(module_name, lines[name])
+            compiling: Any = import_module(f"{_PACKAGE}.compiling")  # it imports names
+            value = compiling.compiled(module_name, lines[name])
         elif name.startswith("__"):
             raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
         else:

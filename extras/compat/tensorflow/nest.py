@@ -8,6 +8,8 @@ from typing import Any
 from ...core import extend
 from .names import adapts, lookup
 
+__all__ = ["assert_same_structure", "map_structure", "pack_sequence_as"]
+
 
 @adapts("core.extend.pack_like")
 def pack_sequence_as(

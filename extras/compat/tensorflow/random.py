@@ -14,6 +14,8 @@ from .dtypes import as_dtype, cast, float32
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
 
+__all__ = ["Generator", "gamma", "get_global_generator", "uniform"]
+
 
 class _Seeded(gradtape.random.Generator):
     """Draws from a seed without state: each run of a trace gives the same numbers."""

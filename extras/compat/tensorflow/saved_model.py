@@ -15,6 +15,8 @@ import gradtape
 from ...core.extend import RestoredFunction, blunt, map_structure
 from .names import adapts, lookup
 
+__all__ = ["SaveOptions", "load", "save"]
+
 _FILE = "saved_model.h5"
 
 

@@ -11,6 +11,8 @@ from ....layers import activations as known
 from ....layers.basic.advanced_activations import ramp
 from ..names import adapts, lookup
 
+__all__ = ["get", "leaky_relu", "linear", "relu"]
+
 
 @adapts("layers.activations.get")
 def get(identifier: Any) -> Callable[[Any], Any]:

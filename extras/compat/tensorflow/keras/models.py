@@ -23,6 +23,8 @@ from . import optimizers as known_optimizers
 from .adapting import refuse
 from .layers import Layer
 
+__all__ = ["Model", "Sequential", "load_model", "save_model"]
+
 # Keras makes graphs of steps with these; a model that overrides one expects it to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
 

@@ -17,6 +17,8 @@ from ..dtypes import as_dtype
 from ..names import adapts
 from ..tensors import convert_to_tensor
 
+__all__ = ["AUTOTUNE", "INFINITE_CARDINALITY", "UNKNOWN_CARDINALITY", "Dataset", "Options"]
+
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2

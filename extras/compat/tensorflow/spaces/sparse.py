@@ -11,6 +11,8 @@ import gradtape
 from ..names import adapts
 from ..tensors import convert_to_tensor, sizes
 
+__all__ = ["SparseTensor", "dense", "from_dense", "to_dense"]
+
 
 class SparseTensor(NamedTuple):
     """Elements with indices ``(n, rank)`` and values ``(n,)``; all others are 0."""

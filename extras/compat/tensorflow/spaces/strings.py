@@ -10,6 +10,8 @@ import numpy as np
 from ..dtypes import string
 from ..tensors import constant, convert_to_tensor
 
+__all__ = ["as_string", "each_text", "format", "texts"]
+
 
 def texts(value: Any) -> Any:
     """Return text as an array of bytes."""

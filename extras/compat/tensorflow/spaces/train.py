@@ -14,6 +14,8 @@ from ....saving.checkpoints import CheckpointManager as NativeManager
 from ..names import adapts
 from ..saved_model import with_folders
 
+__all__ = ["Checkpoint", "CheckpointManager", "latest_checkpoint"]
+
 _native = gradtape.training
 
 

@@ -1,7 +1,7 @@
 """Functions with TensorFlow's arguments, written as expressions in gradtape's functions.
 
 The left side of a line is TensorFlow's call, the right side what it returns. It uses gradtape's
-names, a few helpers (``convert``, ``cast``, ``plain``: see ``making.py``), names of this package
+names, a few helpers (``convert``, ``cast``, ``plain``: see ``compiling.py``), names of this package
 after ``tf.``, and ops after ``op.``. The name of an argument, or the word after its ``:``, selects
 its conversion to what gradtape takes; ``raw`` arguments stay as they are. Arguments missing on the
 right are ignored, and so is ``name``, which every function takes last.
@@ -22,7 +22,7 @@ clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
 concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
     if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
-    else concatenate(tf.toplevel.arrays.tensors_of(
+    else concatenate(tf.arrays.tensors_of(
     values if isinstance(values, (list, tuple)) else [values]), axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
@@ -35,10 +35,10 @@ expand_dims(input, axis) = expand_dims(input, axis)
 fill(dims, value: raw, layout=None) =
     broadcast_to(value if type(value) is float else convert(value), dims)
 gather(params, indices: tensor, validate_indices=None, axis=None, batch_dims=0) =
-    tf.toplevel.indexing.gathered(params, indices, axis, batch_dims) if batch_dims
+    tf.arrays.gathered(params, indices, axis, batch_dims) if batch_dims
     else take(params, indices, 0 if axis is None else axis)
 gather_nd(params, indices, batch_dims=0) =
-    tf.toplevel.indexing.over_batch(lambda p, i: p[tf.toplevel.indexing.index_of(i)], batch_dims)
+    tf.arrays.over_batch(lambda p, i: p[tf.arrays.index_of(i)], batch_dims)
     (params, convert(indices))
 identity(input) = copy(input)
 identity_n(input: raw) = [copy(x) for x in input]
@@ -53,44 +53,44 @@ rank(input) = constant(np.int32(input.ndim))
 repeat(input, repeats, axis=None) = repeat(input, plain(repeats), axis)
 reshape(tensor, shape) = reshape(tensor, shape)
 reverse(tensor, axis) = flip(tensor, axis)
-roll(input, shift, axis) = roll(input, tf.toplevel.indexing.shifts(axes_of(shift), axis), axis)
+roll(input, shift, axis) = roll(input, tf.arrays.shifts(axes_of(shift), axis), axis)
 round(x) = round(x)
-scatter_nd(indices, updates, shape) = tf.toplevel.indexing.zeros_of(shape, updates)
-    .at[tf.toplevel.indexing.index_of(indices)].add(
-    convert(tf.toplevel.indexing.fitting(updates, indices, sizes(shape, called), called)))
+scatter_nd(indices, updates, shape) = tf.arrays.zeros_of(shape, updates)
+    .at[tf.arrays.index_of(indices)].add(
+    convert(tf.arrays.fitting(updates, indices, sizes(shape, called), called)))
 shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
 stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
     if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
-    else stack(tf.toplevel.arrays.tensors_of(values), axis)
+    else stack(tf.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].add(
-    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_add'))
+    tensor.at[tf.arrays.index_of(indices)].add(
+    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_add'))
 tensor_scatter_nd_max(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].max(
-    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_max'))
+    tensor.at[tf.arrays.index_of(indices)].max(
+    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_max'))
 tensor_scatter_nd_min(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].min(
-    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_min'))
+    tensor.at[tf.arrays.index_of(indices)].min(
+    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_min'))
 tensor_scatter_nd_sub(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].subtract(
-    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_sub'))
+    tensor.at[tf.arrays.index_of(indices)].subtract(
+    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_sub'))
 tensor_scatter_nd_update(tensor, indices, updates) =
-    tensor.at[tf.toplevel.indexing.index_of(indices)].set(
-    tf.toplevel.indexing.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_update'))
+    tensor.at[tf.arrays.index_of(indices)].set(
+    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_update'))
 tile(input, multiples) = tile(input, multiples)
 transpose(a, perm=None, conjugate=False) =
     conj(transpose(a, perm)) if conjugate else transpose(a, perm)
 split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_size_splits, axis)
     if type(num_or_size_splits) is int
-    else tf.toplevel.arrays.split_by(value, num_or_size_splits, axis, num)
+    else tf.arrays.split_by(value, num_or_size_splits, axis, num)
 unstack(value, num=None, axis=0) = unstack(value, axis, num)
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
 where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
     if type(x) is Tensor and y is not None else where(condition, *together(x, y))
-    if x is not None and y is not None else argwhere(tf.toplevel.indexing.alone(condition, x, y))
+    if x is not None and y is not None else argwhere(tf.arrays.alone(condition, x, y))
 zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
 zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
 """,
@@ -205,35 +205,35 @@ is_nested(structure) = isinstance(structure, (list, tuple, dict))
 """,
     "tf.nn": """
 avg_pool(input, ksize, strides, padding, data_format=None) =
-    tf.images.pooled(nn.avg_pool, 'avg_pool', None, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.avg_pool, 'avg_pool', None, input, ksize, strides, padding, data_format)
 avg_pool1d(input, ksize, strides, padding, data_format='NWC') =
-    tf.images.pooled(nn.avg_pool1d, 'avg_pool1d', 1, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.avg_pool1d, 'avg_pool1d', 1, input, ksize, strides, padding, data_format)
 avg_pool2d(input, ksize, strides, padding, data_format='NHWC') =
-    tf.images.pooled(nn.avg_pool2d, 'avg_pool2d', 2, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.avg_pool2d, 'avg_pool2d', 2, input, ksize, strides, padding, data_format)
 batch_normalization(x, mean, variance, offset, scale, variance_epsilon) =
     nn.batch_normalization(x, mean, variance, offset, scale, variance_epsilon)
-conv1d(input, filters, stride, padding, data_format='NWC', dilations=None) = tf.images.convolved(
+conv1d(input, filters, stride, padding, data_format='NWC', dilations=None) = tf.nn.convolved(
     nn.conv1d, 'conv1d', input, filters, stride, padding, data_format, dilations)
 conv2d(input, filters, strides, padding, data_format='NHWC', dilations=None) =
-    tf.images.convolved(
-    tf.images.grouped, 'conv2d', input, filters, strides, padding, data_format, dilations)
+    tf.nn.convolved(
+    tf.nn.grouped, 'conv2d', input, filters, strides, padding, data_format, dilations)
 convolution(input, filters, strides=None, padding='VALID', data_format=None, dilations=None) =
-    tf.images.convolved(
+    tf.nn.convolved(
     nn.conv, 'convolution', input, filters, strides, padding, data_format, dilations)
 crelu(features, axis=-1) = nn.relu(concatenate([features, -features], axis))
 depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=None) =
-    tf.images.convolved(nn.depthwise_conv, 'depthwise_conv2d', input, filter, strides, padding,
+    tf.nn.convolved(nn.depthwise_conv, 'depthwise_conv2d', input, filter, strides, padding,
     data_format, dilations)
 elu(features) = nn.elu(features)
 gelu(features, approximate=False) = nn.gelu(features, approximate)
 l2_loss(t) = sum(square(t)) / 2.0
 leaky_relu(features, alpha=0.2) = nn.leaky_relu(features, alpha)
 max_pool(input, ksize, strides, padding, data_format=None) =
-    tf.images.pooled(nn.max_pool, 'max_pool', None, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.max_pool, 'max_pool', None, input, ksize, strides, padding, data_format)
 max_pool1d(input, ksize, strides, padding, data_format='NWC') =
-    tf.images.pooled(nn.max_pool1d, 'max_pool1d', 1, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.max_pool1d, 'max_pool1d', 1, input, ksize, strides, padding, data_format)
 max_pool2d(input, ksize, strides, padding, data_format='NHWC') =
-    tf.images.pooled(nn.max_pool2d, 'max_pool2d', 2, input, ksize, strides, padding, data_format)
+    tf.nn.pooled(nn.max_pool2d, 'max_pool2d', 2, input, ksize, strides, padding, data_format)
 moments(x, axes, shift=None, keepdims=False) =
     (mean(x, axes, keepdims), var(x, axes, keepdims=keepdims))
 relu(features) = nn.relu(features)

@@ -1,4 +1,4 @@
-"""``gradtape.export.stablehlo``."""
+"""``gradtape.export``'s functions: ``to``, ``onnx``, ``stablehlo`` and ``variables``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,96 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..core.extend import Op, Symbol, Variable, nodes_within, registry, runs_on_host, to_numpy
-from .errors import ExportError, for_the_host, needed
-from .tracing import Traced, traced
+from .tracing import ExportError, Traced, for_the_host, needed, traced
+
+
+def to(
+    format: str, fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwargs: Any
+) -> Any:
+    """Return a function in the format of another runtime, by the format's name.
+
+    Parameters
+    ----------
+    format
+        ``"onnx"``, ``"stablehlo"``, or the name that a plugin gives with the hook
+        ``gradtape_exporters``.
+    fn
+        A function, a module, or a trace (``get_concrete_function``).
+    args, kwargs
+        The arguments to trace it for, as for ``get_concrete_function``, and options of the
+        exporter, such as ``platforms`` of :func:`gradtape.export.stablehlo`.
+    path
+        The file to write. By default, none is written.
+
+    Returns
+    -------
+    object
+        What the exporter returns; bytes for gradtape's own.
+
+    Raises
+    ------
+    UnknownName
+        If no plugin provides the format; the message lists near names.
+    PluginError
+        If several plugins provide it, and none takes precedence.
+    ExportError
+        If an op cannot be exported. The message names the op.
+
+    Examples
+    --------
+    >>> model = gt.export.to("onnx", lambda x: gt.sin(x) * x, gt.TensorSpec([None, 3]))
+    >>> type(model)
+    <class 'bytes'>
+    """
+    return registry().provided("exporter", format)(fn, *args, path=path, **kwargs)
+
+
+def onnx(fn: Any, *args: Any, path: str | os.PathLike[str] | None = None, **kwargs: Any) -> bytes:
+    """Return a function as an ONNX model.
+
+    Parameters
+    ----------
+    fn
+        A function, a module, or a trace (``get_concrete_function``). It may compute gradients and
+        assign variables, so a whole training step can be one model.
+    args, kwargs
+        The arguments to trace it for, as for ``get_concrete_function``: a
+        :class:`gradtape.TensorSpec` or a tensor for each tensor. Unknown sizes stay unknown.
+    path
+        The file to write. By default, none is written.
+
+    Returns
+    -------
+    bytes
+        The model.
+
+    Raises
+    ------
+    ExportError
+        If an op cannot be exported to ONNX. The message names the op.
+    BackendUnavailable
+        If ndonnx is not installed. The message has the line that installs it.
+
+    Notes
+    -----
+    Inputs have the names of the function's parameters. Outputs have the keys of the dict that it
+    returns, or ``output``, ``output.0`` and so on. Variables are initializers, named by their
+    paths. A variable that the function assigns is an input, and an output whose name ends with
+    ``_next``; :func:`variables` returns its current value. Unknown sizes are 1 or more.
+
+    Examples
+    --------
+    >>> model = gt.export.onnx(lambda x: gt.sin(x) * x, gt.TensorSpec([None, 3]))
+    >>> type(model)
+    <class 'bytes'>
+    """
+    needed("ndonnx", "onnx", "onnx")
+    from .onnx_model import model_of
+
+    blob: bytes = model_of(traced(fn, args, kwargs)).SerializeToString()
+    if path is not None:
+        Path(path).write_bytes(blob)
+    return blob
 
 
 def stablehlo(

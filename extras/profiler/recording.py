@@ -1,30 +1,172 @@
-"""Records every kernel, rule, graph and step while a profile's block runs."""
+"""Records every kernel, rule, graph and step while a profile's block runs, as events.
+
+An event has its place in the user's program: a line, and the layers around it.
+"""
 
 from __future__ import annotations
 
+import sys
 import threading
 import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from time import perf_counter_ns
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from ..core.extend import (
     Backend,
+    Module,
     Stopwatch,
     Tensor,
     Watcher,
     backend_of,
     next_id,
+    snake_case,
     telling,
     watching,
 )
-from .events import Event, Place, Places
+
+#: The packages whose frames do not count as the user's line.
+_NOT_USERS = frozenset({__name__.partition(".")[0], "numpy", "contextlib"})
+#: A source line, and the layers around it, the outermost first.
+Place = tuple[str, tuple[str, ...]]
 
 
-class Notes(Watcher):
+class Event:
+    """A kernel, gradient rule, graph or step that ran.
+
+    Attributes
+    ----------
+    name
+        The name of an op, of a step of a plan, of a function or of a stage.
+    kind
+        ``"kernel"`` or ``"rule"`` of an op, ``"graph"``, or ``"step"`` of a graph or the program.
+    phase
+        ``"forward"``, ``"backward"``, ``"compiled"`` or ``"other"``.
+    place
+        The source line and the layers.
+    parent
+        The enclosing event.
+    seconds, inner
+        The event's duration, and the total duration of the recorded events inside it.
+    noting
+        The nanoseconds spent on recording events inside it.
+    bytes, peak
+        The size of its results, and the peak of host memory above the level at its start, if
+        measured.
+    """
+
+    __slots__ = (
+        "before",
+        "began",
+        "bytes",
+        "inner",
+        "kind",
+        "name",
+        "noting",
+        "parent",
+        "peak",
+        "phase",
+        "place",
+        "seconds",
+        "start",
+        "stop",
+        "thread",
+        "watch",
+    )
+
+    def __init__(
+        self, name: str, kind: str, phase: str, place: Place, parent: Event | None, watch: Any
+    ) -> None:
+        self.name, self.kind, self.phase, self.place = name, kind, phase, place
+        self.parent, self.watch = parent, watch
+        self.thread = self.bytes = self.peak = self.began = self.before = 0
+        self.noting = 0
+        self.seconds = self.inner = 0.0
+        self.start: Any = None
+        self.stop: Any = None
+
+    @property
+    def own(self) -> float:
+        """The seconds without the events inside it."""
+        return max(0.0, self.seconds - self.inner)
+
+
+class Places:
+    """Finds where in the user's program something runs.
+
+    Parameters
+    ----------
+    outermost
+        The frame in which the profile began. Frames outside it are ignored.
+    """
+
+    def __init__(self, outermost: FrameType) -> None:
+        self._outermost: FrameType | None = outermost
+        self._kinds: dict[CodeType, tuple[bool, bool]] = {}
+        self._lines: dict[tuple[CodeType, int], str] = {}
+        self._layers: dict[int, tuple[Module, str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """Release frames and modules."""
+        self._outermost = None
+        self._layers.clear()
+
+    def here(self) -> Place:
+        """Return the user's line that is running, and the layers whose calls are active."""
+        frame: FrameType | None = sys._getframe(2)
+        line = ""
+        layers: list[str] = []
+        last = None
+        while frame is not None:
+            code = frame.f_code
+            kind = self._kinds.get(code)
+            if kind is None:
+                kind = self._kinds[code] = _kind_of(frame)
+            users, call = kind
+            if users and not line:
+                line = self._line(code, frame.f_lineno)
+            if call:
+                module = frame.f_locals.get("self")
+                if isinstance(module, Module) and module is not last:
+                    layers.append(self._layer(module))
+                    last = module
+            if frame is self._outermost:
+                break
+            frame = frame.f_back
+        return line, tuple(layers[::-1])
+
+    def _line(self, code: CodeType, number: int) -> str:
+        found = self._lines.get((code, number))
+        if found is None:
+            found = f"{Path(code.co_filename).name}:{number}"
+            self._lines[code, number] = found
+        return found
+
+    def _layer(self, module: Module) -> str:
+        known = self._layers.get(id(module))
+        if known is None:  # keep the module alive, or its id might be reused
+            kind = type(module).__name__
+            name = getattr(module, "name", None)
+            kind = name if type(name) is str and name != snake_case(kind) else kind
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+            known = self._layers[id(module)] = (module, kind if count == 1 else f"{kind}_{count}")
+        return known[1]
+
+
+def _kind_of(frame: FrameType) -> tuple[bool, bool]:
+    """Return whether a frame belongs to the user's code, and whether it may be a layer's call."""
+    code = frame.f_code
+    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    call = code.co_name in ("__call__", "call") and code.co_varnames[:1] == ("self",)
+    return package not in _NOT_USERS, call
+
+
+class Recorder(Watcher):
     """Records the events of a block.
 
     Parameters

@@ -65,7 +65,7 @@ _HELPERS: dict[str, Any] = {
 }
 
 
-def made(module: str, line: str) -> Callable[..., Any]:
+def compiled(module: str, line: str) -> Callable[..., Any]:
     """Return the function that a line describes, for a module.
 
     The line is compiled, because looking up the conversions in each call would take as long as many

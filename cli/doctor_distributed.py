@@ -17,8 +17,8 @@ from ..distributed import init
 from ..distributed.faults.lifeline import hostname
 from ..distributed.trying import gathered, timed, tried
 from ..plugins.numpy.threads import pools
-from .cores import cores, quota
 from .doctor import filled
+from .launching import cores, quota
 from .plugins import unavailable
 
 #: The families of MPI, and words in the version texts of their launchers and libraries.

@@ -1,1 +1,0 @@
-"""What TensorFlow's names stand for, as data: docs/migration.md shows it."""
