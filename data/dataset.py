@@ -15,11 +15,10 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 from ..random import uniform
 from . import steps
 from .arrays import Nested
-from .caching import Cache
 from .grouping import Grouped
 from .grouping import positive as _count
 from .making import Made
-from .shuffling import Shuffle, note_part
+from .shuffling import Cache, Shuffle, note_part
 from .sources import Indexed, Items, Pass, Source, Stream, length_of
 
 __all__ = ["Dataset"]

@@ -18,7 +18,7 @@ from ..plugins.ops.collectives.exchange import (
     reduce_scatter,
 )
 from ..public import publish
-from .comparing import broadcast_variables
+from .agreement import broadcast_variables
 from .group import Group, abort, group, init, shutdown
 from .parallel import DataParallel
 

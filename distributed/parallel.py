@@ -26,8 +26,7 @@ from ..core.extend import (
     reducing,
     without_examples,
 )
-from .agreement import agree, agree_on_graph, messages_of
-from .comparing import compare
+from .agreement import agree, agree_on_graph, compare, messages_of
 from .reduction import BUCKET_BYTES, MEANS, Reduction, numbers_of
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from ..public import publish
 from .backends import BackendReport, check_backend
-from .conformance.engines import check_engine
-from .conformance.executors import check_executor
-from .conformance.formats import check_format
-from .conformance.plugin import PluginReport, check_plugin
+from .engines import check_engine
+from .executors import check_executor
+from .formats import check_format
 from .gradients import check_gradients
 from .ops import PASSED, check_op
+from .plugins import PluginReport, check_plugin
 from .report import Report
 from .samples import CHECKS, Sample
 

@@ -1,4 +1,7 @@
-"""``check_backend``: compares all ops and functions on another backend with NumPy's."""
+"""``check_backend``: compares all ops and functions on another backend with NumPy's.
+
+The backend of ``array-api-strict`` has the functions of the array API standard, no more.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module, util
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +19,9 @@ from numpy.typing import NDArray
 
 import gradtape
 
-from ..core.errors import PluginError, UnknownOp
+from ..core.errors import BackendUnavailable, PluginError, UnknownOp
 from ..core.extend import (
+    Backend,
     GradientTape,
     Tensor,
     backend_of,
@@ -24,8 +29,11 @@ from ..core.extend import (
     describe,
     flatten,
     function,
+    hookimpl,
     map_structure,
+    register_plugin,
     registry,
+    unregister_plugin,
 )
 from ..core.extend import backend as selected
 from .report import PASSED, REFUSED, WRONG, Findings, Report, quiet
@@ -283,3 +291,68 @@ def _difference(got: Sequence[NDArray[Any]], want: Sequence[NDArray[Any]]) -> st
 
 def _flat(array: NDArray[Any]) -> str:
     return np.array2string(array, threshold=20, max_line_width=10**6).replace("\n", "")
+
+
+MODULE = "array_api_strict"
+
+
+class StrictBackend(Backend):
+    """``array_api_strict.Array``, on the library's first device."""
+
+    name = "array-api-strict"
+    array_module = MODULE
+
+    @property
+    def xp(self) -> Any:
+        """The library."""
+        try:
+            return import_module(MODULE)
+        except ImportError as error:
+            raise BackendUnavailable(f"{error}; pip install array-api-strict") from error
+
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        """Return a new array."""
+        if device not in (None, "cpu"):
+            raise ValueError(f"{self.name} has only the device 'cpu' here, not {device!r}")
+        return self.xp.asarray(np.array(value, dtype=dtype), copy=True)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """Return a copy for NumPy."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # on conversions that the standard does not have
+            return np.asarray(array)
+
+
+class _Plugin:
+    @staticmethod
+    @hookimpl
+    def gradtape_backends() -> list[Backend]:
+        return [StrictBackend()]
+
+
+@contextmanager
+def strict_backend(wanted: bool = True) -> Iterator[Sequence[str]]:
+    """Provide the backend during a block, unless a plugin provides one for these arrays.
+
+    Parameters
+    ----------
+    wanted
+        Whether it is needed.
+
+    Yields
+    ------
+    sequence of str
+        The backend's name, if you need it and the library is installed.
+    """
+    if not wanted or util.find_spec(MODULE) is None:
+        yield ()
+        return
+    own = [name for name, x in registry().backends.items() if x.array_module == MODULE]
+    if own:
+        yield own
+        return
+    register_plugin(_Plugin(), "gradtape.testing")
+    try:
+        yield (StrictBackend.name,)
+    finally:
+        unregister_plugin("gradtape.testing")

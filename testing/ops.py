@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.extend import Op, registry
+from .backends import strict_backend
 from .report import PASSED, quiet
 from .samples import CHECKS, Sample
-from .strict import strict_backend
 from .trials import RUNS, Trial
-from .trials.naming import naming
+from .trials.trial import naming
 
 __all__ = ["PASSED", "check_op"]
 

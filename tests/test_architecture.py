@@ -29,14 +29,14 @@ IMPORTS_IN_FUNCTIONS = {
         cli.doctor: numpy
         data.making: h5py
         datasets.loading: h5py
-        testing.conformance.executors: testing.conformance.programs
+        testing.executors: testing.programs
     """,
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
         compat.tensorflow.spaces.summary: tensorboardX
         export.tracing: (by name)
-        testing.strict: (by name)
+        testing.backends: (by name)
         export.exporters: export.onnx_model
         export.exporters: plugins.jax.compiling
         plot.axes: matplotlib
@@ -45,16 +45,15 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupy
         plugins.cupy.backend: cupyx.scipy.special
         plugins.cupy.diagnosis: (by name)
-        plugins.mpi.engine: mpi4py
+        plugins.mpi: mpi4py
         plugins.jax.backend: (by name)
         plugins.jax.backend: jax
         plugins.jax.backend: jax.scipy.special
         plugins.jax.backend: plugins.jax.compiling
-        plugins.jax.backend: plugins.jax.indexing
+        plugins.jax.backend: plugins.jax.kernels
         plugins.jax.communicator: plugins.jax.steps
         plugins.jax.engine: jax
         plugins.jax.engine: plugins.jax.communicator
-        plugins.jax.launching: jax
         plugins.numpy.backend: (by name)
         plugins.numpy.threads: threadpoolctl
         plugins.fused.compiler: (by name)

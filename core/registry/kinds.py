@@ -461,7 +461,7 @@ KINDS: tuple[Kind, ...] = (
     _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
     _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
     Kind("module", "a class", lambda item: isinstance(item, type), waits=True, reserves=True),
-    Kind("executor", "a function of a graph", callable),
+    Kind("executor", "a function of a graph", callable, waits=True),
     _Collectives(
         "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
     ),

@@ -12,8 +12,7 @@ from ...core.extend import Backend, BackendUnavailable, hookimpl, late
 from .diagnosis import diagnosis
 from .guarding import Scope, guarded
 from .names import Namespace
-from .sender import GpuSender
-from .stopwatch import GpuStopwatch
+from .streams import GpuSender, GpuStopwatch
 
 #: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"
@@ -197,12 +196,12 @@ def _line(error: Exception) -> str:
 
 
 _backend = CupyBackend()
-#: The ops with a kernel here, by module.
-_ROOMS = {
-    "convolution": ("conv", "conv_to_filters", "conv_to_images"),
-    "indexing": ("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
-    "random": ("random_integers", "random_split", "random_uniform", "random_uniform_like"),
-}
+#: The ops with a kernel in ``kernels``.
+_KERNELS = (
+    *("conv", "conv_to_filters", "conv_to_images"),
+    *("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
+    *("random_integers", "random_split", "random_uniform", "random_uniform_like"),
+)
 
 
 @hookimpl(trylast=True)
@@ -214,15 +213,15 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
-    return {(op, "cupy"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
+    return {(op, "cupy"): _late(op) for op in _KERNELS}
 
 
-def _late(room: str, op: str) -> Callable[..., Any]:
+def _late(op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
 
     @cache
     def found() -> Callable[..., Any]:
-        kernel: Callable[..., Any] = late(f"plugins.cupy.{room}").KERNELS[op]
+        kernel: Callable[..., Any] = late("plugins.cupy.kernels").KERNELS[op]
         return kernel
 
     def kernel(*arrays: Any, **params: Any) -> Any:

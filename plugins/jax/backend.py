@@ -6,15 +6,14 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib import import_module
+from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, Engine, hookimpl, numpy_dtype
-from .engine import JaxEngine
-from .launching import gradtape_launchers
-from .stopwatch import JaxStopwatch
+from ...core.extend import Backend, BackendUnavailable, Engine, Stopwatch, hookimpl, numpy_dtype
+from .engine import JaxEngine, gradtape_launchers
 
 __all__ = [
     "JaxBackend",
@@ -24,6 +23,25 @@ __all__ = [
     "gradtape_kernels",
     "gradtape_launchers",
 ]
+
+
+class JaxStopwatch(Stopwatch):
+    """Waits for each step, because XLA does not report when a step began.
+
+    Parameters
+    ----------
+    jax
+        JAX.
+    """
+
+    def __init__(self, jax: Any) -> None:
+        self._jax = jax
+
+    def stop(self, result: Any) -> Any:
+        """Wait for a step's results, and return the time."""
+        self._jax.block_until_ready(result)
+        return perf_counter_ns()
+
 
 INSTALL = 'pip install "gradtape[jax]"'
 
@@ -53,7 +71,7 @@ class JaxBackend(Backend):
     @cached_property
     def _namespace(self) -> Any:
         jax = self._jax  # raises and says what to install, before the next line needs it
-        from .indexing import Namespace
+        from .kernels import Namespace
 
         return Namespace(jax.numpy)
 
@@ -213,28 +231,26 @@ def gradtape_collectives() -> list[Engine]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops whose portable ones read values, which are unknown to XLA."""
-    return {(op, "jax"): _late(room, op) for room, ops in _ROOMS.items() for op in ops}
+    return {(op, "jax"): _late(op) for op in _KERNELS}
 
 
-#: The ops with a kernel here, by module. These modules import JAX, so they are imported late.
-_ROOMS = {
-    "control": ("cond", "scan", "while_loop"),
-    "indexing": ("getitem", "index_add_like", "index_set"),
-    "random": (
-        *("random_integers", "random_permutation", "random_split", "random_gamma"),
-        *(
-            f"random_{kind}{like}"
-            for kind in ("exponential", "gumbel", "normal", "truncated_normal", "uniform")
-            for like in ("", "_like")
-        ),
+#: The ops with a kernel in ``kernels``, which imports JAX, and so is imported late.
+_KERNELS = (
+    *("cond", "scan", "while_loop"),
+    *("getitem", "index_add_like", "index_set"),
+    *("random_integers", "random_permutation", "random_split", "random_gamma"),
+    *(
+        f"random_{kind}{like}"
+        for kind in ("exponential", "gumbel", "normal", "truncated_normal", "uniform")
+        for like in ("", "_like")
     ),
-}
+)
 
 
-def _late(room: str, op: str) -> Callable[..., Any]:
+def _late(op: str) -> Callable[..., Any]:
     @functools.cache
     def found() -> Callable[..., Any]:
-        kernel: Callable[..., Any] = import_module(f".{room}", __package__).KERNELS[op]
+        kernel: Callable[..., Any] = import_module(".kernels", __package__).KERNELS[op]
         return kernel
 
     return lambda *arrays, **params: found()(*arrays, **params)

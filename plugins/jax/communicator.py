@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ...core.errors import DistributedError
 from ...core.extend import Communicator, ranks_in_words
-from .replicas import Replicas
+from .spmd import Replicas
 
 if TYPE_CHECKING:
-    from .launching import Launch
+    from .engine import Launch
 
 Array = NDArray[Any]
 # Longer messages are padded to a power of two, so that few lengths are compiled.

@@ -35,8 +35,7 @@ from ...core.extend import (
     without_examples,
 )
 from .compiling import Refused
-from .replicas import checksum
-from .spmd import DISAGREE, NOT_FINITE, WholeProgram
+from .spmd import DISAGREE, NOT_FINITE, WholeProgram, checksum
 
 if TYPE_CHECKING:
     from .communicator import JaxCommunicator

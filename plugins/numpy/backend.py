@@ -13,7 +13,7 @@ from ...core.extend import Backend, hookimpl, late
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
-from . import convolution, elementwise, linalg, network, reductions, selection, shapes
+from . import elementwise, indexing, linalg, network, reductions
 
 _ZERO = bytes(16)
 
@@ -76,7 +76,7 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
-    rooms = (convolution, elementwise, linalg, network, reductions, selection, shapes)
+    rooms = (elementwise, indexing, linalg, network, reductions)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}
 
 

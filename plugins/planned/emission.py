@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import FirstRun, Symbol, begin_step, end_step, set_arrays, unsure
-from .grouping import Emitter, grouped
-from .joining import placed_parts, write_parts
-from .lifetimes import lifetimes
+from .combining import Emitter, Pack, Stack, grouped, packed, stacked
 from .lowering import Lowering
-from .memory import Arena, Packed, Scratch
-from .packing import Pack, packed
+from .memory import Arena, Packed, Scratch, lifetimes, placed_parts, write_parts
 from .report import told
 from .rules import cast_into
-from .stacking import Stack, stacked
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
 #: The size in bytes from which a group processes arrays in blocks, and the size of a block.

@@ -1,21 +1,64 @@
-"""Memory: the arrays of values while a program runs, and variables in flat arrays."""
+"""Memory: how long values are needed, their arrays while a program runs, and packed variables.
+
+The parts of a joined array are computed in place where possible.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections import deque
-from collections.abc import Callable, Sequence
-from operator import attrgetter, is_
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter, is_, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.extend import Symbol
-from .packing import Pack
-from .steps import Shape, bytes_of
+from .combining import Pack
+from .steps import Kind, Shape, Step, bytes_of, shape_of
 
 if TYPE_CHECKING:
     from .emission import Emission
+
+# -- lifetimes -------------------------------------------------------------------------------------
+
+
+def lifetimes(
+    moments: Sequence[Any], needed: Iterable[Symbol], given: Iterable[Symbol]
+) -> tuple[set[Symbol], dict[Symbol, int]]:
+    """Return the values that need their own arrays, and the last moment at which each is read.
+
+    A value that leaves the function needs its own array, and so does a value with a view that
+    leaves it. A read of a view is a read of its source. A call may return a view of an argument,
+    unless the op's record says otherwise; to assume one keeps its inputs for longer, and is safe.
+
+    Parameters
+    ----------
+    moments
+        Steps, and objects with ``members``, in the order in which they run.
+    needed
+        The values that other code holds after the last moment.
+    given
+        The values that are read once more after the last moment.
+    """
+    fresh = set(needed)
+    last: dict[Symbol, int] = dict.fromkeys(given, len(moments))
+    for moment in range(len(moments) - 1, -1, -1):
+        item = moments[moment]
+        for step in [item] if isinstance(item, Step) else item.members:
+            views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.view is not False)
+            until = max((last.setdefault(x, moment) for x in step.outputs), default=moment)
+            for x in step.inputs:
+                if type(x) is not Symbol:
+                    continue
+                last[x] = max(last.get(x, moment), until if views else moment)
+                if views and any(y in fresh for y in step.outputs):
+                    fresh.add(x)
+    return fresh, last
+
+
+# -- buffers and packed variables ------------------------------------------------------------------
+
 
 #: The maximum number of sets of buffers that are kept for the next calls, and of their bytes.
 _KEPT, _KEPT_BYTES = 4, 2**28
@@ -263,3 +306,81 @@ class Packed:
 
     def _made(self, arrays: list[Any]) -> _Flats:
         return _Flats(arrays, self._bounds)
+
+
+# -- parts of joined arrays ------------------------------------------------------------------------
+
+
+#: The maximum size in bytes of a result whose memory exists before its parts are computed.
+_LARGEST_JOINED = 2**18
+
+
+def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[str]]:
+    """Make parts of results be computed in place; return the names of the parts.
+
+    Parameters
+    ----------
+    emission
+        The emission, before the items are written.
+    items
+        The groups and steps that run as ufuncs, which write to arrays of any strides.
+    """
+    steps = [step for x in items for step in ([x] if isinstance(x, Step) else x.steps)]
+    made = {step.out for step in steps if step.kind is Kind.ELEMENTWISE}
+    found = {}
+    for step in steps:
+        if (
+            step.kind is not Kind.JOIN
+            or step.out in emission.fresh
+            or bytes_of(step.out) > _LARGEST_JOINED
+        ):
+            continue
+        free = {x for x, n in Counter(step.inputs).items() if n == 1 and x in made}
+        free -= emission.fresh | set(emission.names)
+        if free:
+            found[step.out] = _parts(emission, step, free)
+    return found
+
+
+def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
+    """Return the names of a result's parts; they become the names of the ``free`` values."""
+    out, axis = step.out, step.params["axis"]
+    number = None
+    if out not in emission.names:
+        slot = emission.arena.slot(bytes_of(out))
+        number = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
+        emission.names[out] = emission.array(number)
+    parts, end = [], 0
+    for x in step.inputs:
+        start, end = end, end + shape_of(x)[axis]
+        index = (*[slice(None)] * axis, slice(start, end))
+        if number is None:  # a row of a stack, different at each step
+            part = f"{emission.name(out)}_{start}"
+            emission.lines.append(f"{part} = {emission.name(out)}[{':, ' * axis}{start}:{end}]")
+        else:
+            part = emission.array(emission.arena.view(number, itemgetter(index)))
+        if x in free:
+            emission.names[x] = part
+        parts.append(part)
+    return parts
+
+
+def write_parts(emission: Emission, step: Step, placed: Mapping[Symbol, list[str]]) -> bool:
+    """Copy the parts of a result that are elsewhere; return False if it has no places for them.
+
+    Parameters
+    ----------
+    emission
+        The emission that is being written.
+    step
+        The step that joins the parts.
+    placed
+        The result of :func:`placed_parts`.
+    """
+    parts = placed.get(step.out)
+    if parts is None:
+        return False
+    for x, part in zip(step.inputs, parts, strict=True):
+        if emission.name(x) != part:
+            emission.lines.append(f"{part}[...] = {emission.name(x)}")
+    return True

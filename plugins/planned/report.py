@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ...core.extend import Graph, unsure
-from .stacking import Stack
+from .combining import Stack
 from .steps import Group, Step, bytes_of
 
 if TYPE_CHECKING:
+    from .combining import Pack
     from .emission import Emission
     from .lowering import Lowering
-    from .packing import Pack
 
 
 def report(program: Graph, shapes: Any, plan: Emission) -> str:

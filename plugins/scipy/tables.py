@@ -8,11 +8,8 @@ from . import (
     elementary,
     elliptic,
     gamma,
-    hypergeometric,
-    normal,
     polynomials,
     tails,
-    wave,
 )
 from .building import FUNCTIONS, OPS
 
@@ -20,15 +17,12 @@ __all__ = ["FUNCTIONS", "OPS", "PRIVATE", "UFUNCS"]
 
 _FAMILIES = (
     elementary,
-    normal,
     gamma,
     distributions,
     bessel,
     elliptic,
-    hypergeometric,
     polynomials,
     tails,
-    wave,
 )
 #: What runs on tensors, by the ufunc's name.
 UFUNCS = {row.name: row.run for row in FUNCTIONS.values() if not row.private}

@@ -1,4 +1,8 @@
-"""Samples of the ops that run graphs; the functions that make them have their own tests."""
+"""Samples of ops that run graphs, and of collectives in a group of one.
+
+The functions that make graphs have their own tests. One process has only a group of one rank; the
+results in a job of several ranks are tested in ``tests/distributed``.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ from gradtape.core.extend import Graph
 from ...plugins.ops.control.effects import PythonCall
 from ..samples import Sample
 from .drawing import complexes, real
+
+# -- graphs ----------------------------------------------------------------------------------------
 
 
 def graph(f: Any, *shapes: Any) -> Graph:
@@ -57,6 +63,26 @@ def acting(*inputs: Any) -> Sample:
     return sample.without("batched", reason="its effect happens once for all examples")
 
 
+# -- collectives -----------------------------------------------------------------------------------
+
+
+ALIKE = {
+    name: [Sample(real(2, 3)), Sample(complexes(3)), Sample(real())]
+    for name in ("share_of_ranks", "sum_over_ranks")
+}
+OPEN = "a graph serves any number of ranks"
+ROWS = {
+    name: [
+        x.without("known sizes", reason=OPEN) for x in (Sample(real(2, 3)), Sample(complexes(3)))
+    ]
+    for name in ("rows_of_ranks", "rows_summed_over_ranks")
+}
+ONE = {
+    name: [Sample(real(2, 3), root=0), Sample(complexes(3), root=0)]
+    for name in ("kept_on_rank", "value_of_rank")
+}
+
+
 SAMPLES = {
     "check": [acting(TRUTH, TRUTH, X), acting(~TRUTH, ~TRUTH, Z)],
     "print": [acting(TRUTH, X), acting(~TRUTH, Z)],
@@ -80,5 +106,19 @@ SAMPLES = {
     "scan": [
         one_dtype(np.array(0.3), X, np.array(0.7), **STEPS),
         one_dtype(np.array(0.3), X, np.array(0.7), **STEPS, reverse=True),
+    ],
+    **ALIKE,
+    **ROWS,
+    **ONE,
+    "average_over_ranks": [
+        Sample(1.0, real(2, 3), complexes(3)),
+        Sample(0.5, real(), real(3), real(2, 2), checked=1),
+        Sample(0.5, real(3), mean=False),
+    ],
+    "begin_average_over_ranks": [Sample(1.0, real(2, 3), real(), checked=1)],
+    "end_average_over_ranks": [
+        Sample(np.array(0), 1.0, real(2, 3), complexes(3)),
+        Sample(np.array(0), 0.5, real(), real(3), checked=1),
+        Sample(np.array(0), 0.5, real(3), mean=False),
     ],
 }

@@ -1,4 +1,4 @@
-"""Samples of reductions, of scans, and of ops that rank or find elements."""
+"""Samples of reductions, scans, and of ops that rank, find, count or combine elements."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ SINGLE = "numbers rounded to single precision may be in another order"
 def over(names: str, *arrays: object, params: tuple[Params, ...] = OVER) -> dict[str, list[Sample]]:
     """Return samples of several ops: each array with each choice of axes."""
     return {name: [Sample(x, **p) for x in arrays for p in params] for name in names.split()}
+
+
+COUNTED = "the size of the result depends on the values"
+STEP = "the step depends on the dtype"
+LONG, SHORT, COMPLEX = real(5), real(3), complexes(4)
+NUMBERS = np.array([3, 0, 3, 1])
 
 
 SAMPLES = {
@@ -89,4 +95,43 @@ SAMPLES = {
     ],
     "running_place": [Sample(A, axis=1), Sample(CUBE, axis=0, lowest=True), Sample(HOLED, axis=1)],
     "choose_checked": [Sample(np.array([0, 2, 1]), count=3)],
+    "convolve": [
+        *(Sample(LONG, SHORT, whole=whole) for whole in (True, False)),
+        *(Sample(COMPLEX, complexes(2), whole=whole) for whole in (True, False)),
+        *(Sample(COMPLEX, real(2), whole=whole) for whole in (True, False)),
+        Sample(SHORT, LONG, whole=True),
+    ],
+    "bincount": [
+        Sample(NUMBERS, minlength=least).without("known sizes", reason=COUNTED) for least in (0, 6)
+    ],
+    "bincount_weighted": [
+        Sample(NUMBERS, real(4), minlength=least).without("known sizes", reason=COUNTED)
+        for least in (0, 6)
+    ],
+    "frexp_exponent": [
+        Sample(np.array([0.0, 0.3, -5.0, 4.0, np.inf])),
+        Sample(np.array([3e-310])).without("float32", reason="out of range in single precision"),
+    ],
+    "spacing": [Sample(real(2, 3)).without("float32", reason=STEP)],
+    "bessel_i": [
+        *(Sample(3.0 * real(2, 3), order=order) for order in (0, 1, 2)),
+        Sample(np.array([0.0, 1e-3, 3.0]), order=1),
+        Sample(positive(3), order=0),
+    ],
+    "size_checked": [
+        Sample(LONG, condition=True, message="nothing"),
+        Sample(COMPLEX, condition=True, message="nothing"),
+    ],
+    "size_table": [
+        Sample(LONG, kind="hamming", arguments=(4,), dtype="float32"),
+        Sample(LONG, kind="eye", arguments=(2, 3, 1), dtype="float64"),
+        Sample(LONG, kind="inserted", arguments=(3, ("slice", 0, 2, None), 2), dtype="int64"),
+        Sample(LONG, kind="falling", arguments=(5, 3, 2, False), dtype="float64"),
+    ],
+    "spread_like": [Sample(LONG, real(2, 3)), Sample(COMPLEX, SHORT), Sample(real(2, 3), LONG)],
+    "occurrences": [Sample(NUMBERS), Sample(np.array([2, 2, 2, 0]))],
+    "one_per_occurrence": [
+        Sample(LONG, np.array([0, 1, 0])).without("known sizes", reason=COUNTED),
+        Sample(COMPLEX, np.array([0, 2, 1])).without("known sizes", reason=COUNTED),
+    ],
 }

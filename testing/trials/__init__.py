@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .arrays import empty, float16, float32, strided
-from .batches import batched, traced_batch
-from .derivatives import forward, gradients, linear, second_order
-from .places import backend
-from .traces import known_sizes, saved, traced, unknown_rank, unknown_sizes
+from .arrays import backend, empty, float16, float32, strided
+from .transformations import (
+    batched,
+    forward,
+    gradients,
+    known_sizes,
+    linear,
+    saved,
+    second_order,
+    traced,
+    traced_batch,
+    unknown_rank,
+    unknown_sizes,
+)
 from .trial import Trial
 
 __all__ = ["RUNS", "Trial"]

@@ -12,7 +12,7 @@ from table import SAMPLES
 
 import gradtape as gt
 from gradtape.testing import Sample
-from gradtape.testing.trials.batches import varied
+from gradtape.testing.trials.transformations import varied
 
 #: Picking by an index that differs from example to example is indexing by arrays, which the
 #: standard has for all axes at once only.

@@ -126,7 +126,7 @@ SETTINGS = [
 @pytest.mark.parametrize("block", [1, 300, 2000, 1 << 21])
 @pytest.mark.parametrize(("x", "w", "settings"), SETTINGS)
 def test_portable_and_numpy_kernels_agree(x, w, settings, block, monkeypatch):
-    monkeypatch.setattr("gradtape.plugins.numpy.convolution._BLOCK", block)
+    monkeypatch.setattr("gradtape.plugins.numpy.network._BLOCK", block)
     x, w = R(*x), R(*w)
     registry = gt.registry()
     y = registry.ops["conv"].kernel(np, x, w, **settings)

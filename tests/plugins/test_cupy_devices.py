@@ -365,7 +365,7 @@ CONVOLUTIONS: list[dict[str, Any]] = [
 def test_convolutions_and_their_gradients_are_those_of_numpy(
     place: Place, settings: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradtape.plugins.cupy.convolution._MOST", most)
+    monkeypatch.setattr("gradtape.plugins.cupy.kernels._MOST", most)
     images = np.random.default_rng(0).normal(size=(3, 9, 7, 4))
     filters = np.random.default_rng(1).normal(size=(3, 2, 4 // settings["groups"], 6))
     found = []

@@ -15,7 +15,7 @@ import pytest
 import gradtape as gt
 from gradtape.core.extend import plain
 from gradtape.testing import Report, check_executor
-from gradtape.testing.conformance.programs import PROGRAMS
+from gradtape.testing.programs import PROGRAMS
 
 
 def returning(change: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -34,8 +34,7 @@ from ...core.extend import (
 )
 from ...data import sharding_of
 from ...distributed import Group
-from ...distributed.agreement import agree
-from ...distributed.comparing import compare
+from ...distributed.agreement import agree, compare
 from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
 from ..ranks import ALONE, Alone, DeferredInterrupt, Layout, Part

@@ -17,9 +17,8 @@ from ...planned.lowering import Lowering, viewed
 from ...planned.rules import RULES as PLANNED
 from ...planned.rules import Rule, are_rows, cast_into, exponentials_of, of_arrays
 from ...planned.steps import Kind, Step, shape_of
-from .arranging import RULES as ARRANGING
 from .formulas import expression
-from .windows import RULES as WINDOWS
+from .rules import RULES as ARRANGING
 
 
 class DeviceLowering(Lowering):
@@ -214,7 +213,6 @@ RULES: dict[str, Rule] = {
         name: of_arrays(rule)
         for name, rule in {
             **ARRANGING,
-            **WINDOWS,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
             "all": _all,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
-from ...planned.grouping import Emitter, Item, close, grouped
-from ...planned.lifetimes import lifetimes
-from ...planned.packing import Pack, packed
+from ...planned.combining import Emitter, Item, Pack, close, grouped, packed
+from ...planned.memory import lifetimes
 from ...planned.report import called, counted, written
 from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
 from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, joining, launches

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....core.extend import Variable
+from ...planned.combining import Pack
 from ...planned.memory import Packed
-from ...planned.packing import Pack
 
 
 class State(Packed):

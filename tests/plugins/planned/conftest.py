@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gradtape.plugins.planned import packing
+from gradtape.plugins.planned import combining
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "ops"))
 
@@ -13,4 +13,4 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "ops"))
 @pytest.fixture(autouse=True)
 def packs_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let updates be packed that are too few to gain by it."""
-    monkeypatch.setattr(packing, "_CALLS", 0)
+    monkeypatch.setattr(combining, "_CALLS", 0)

@@ -225,10 +225,10 @@ def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) 
 
 
 def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
-    from gradtape.plugins.fused import executor
+    from gradtape.plugins.fused import plugin
 
     monkeypatch.setattr(
-        executor, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
+        plugin, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
     )
     f = gt.function(lambda x: x * 2.0, executor="fused")
     with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[fused\]"'):

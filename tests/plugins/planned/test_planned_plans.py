@@ -10,7 +10,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.extend import Op, hookimpl
-from gradtape.plugins.planned import packing, plan
+from gradtape.plugins.planned import combining, plan
 
 
 def explained(function: Any) -> str:
@@ -168,7 +168,7 @@ def test_variables_with_other_updates_are_packed_apart() -> None:
 
 
 def test_updates_are_packed_if_that_saves_enough_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packing, "_CALLS", 12)
+    monkeypatch.setattr(combining, "_CALLS", 12)
     for count, times in ((6, 0), (7, 1)):
         ws = [gt.Variable(np.ones(n + 2, "float32")) for n in range(count)]
 

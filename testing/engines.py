@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.errors import BackendUnavailable
-from ...core.extend import Communicator, Engine, describe, registry
-from ..report import PASSED, WRONG, Findings, Report, reason_of
+from ..core.errors import BackendUnavailable
+from ..core.extend import Communicator, Engine, describe, registry
+from .report import PASSED, WRONG, Findings, Report, reason_of
 
 Array = NDArray[Any]
 Must = Callable[[object, str], bool]

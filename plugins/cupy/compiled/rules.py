@@ -1,8 +1,8 @@
-"""Convolutions and pooling in steps: windows are views, and one product computes a convolution.
+"""Rules of ops for CuPy that need no product or kernel of their own: views of arrays, and joins.
 
-The elements of each window are a row of a matrix, so that a convolution, and each of its gradients,
-is one matrix product. Groups of channels, and overlapping pooling windows, have no steps here.
-product of matrices. Groups of channels, and pooling windows that overlap, have no such steps here.
+Parts are views, and a join is one kernel. Windows are views as well: the elements of each window
+are a row of a matrix, so that a convolution, and each of its gradients, is one matrix product.
+Groups of channels, and overlapping pooling windows, have no steps here.
 """
 
 from __future__ import annotations
@@ -16,11 +16,87 @@ import numpy as np
 
 from ....core.extend import Node, Symbol
 from ...ops.network.windows import Windows
-from ...planned.steps import Kind, Step, shape_of
-from .arranging import joined, reshaped
+from ...planned.rules import RULES as RULES_OF_PLANS
+from ...planned.steps import Kind, Shape, Step, shape_of
+from .formulas import memory_type
 
 if TYPE_CHECKING:
     from .lowering import DeviceLowering
+
+# -- arrangements ----------------------------------------------------------------------------------
+
+
+#: The maximum number of arrays that one kernel joins, as it searches all of them for each element.
+_MOST_JOINED = 128
+
+
+def reshaped(
+    lowering: DeviceLowering, x: Symbol, shape: Shape, out: Symbol | None = None
+) -> Symbol:
+    """Add a view of ``x`` with another shape."""
+    if out is None and shape_of(x) == shape:
+        return x
+    out = Symbol(x.graph, shape, x.dtype) if out is None else out
+    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
+
+
+def joined(
+    lowering: DeviceLowering, parts: list[Symbol], axis: int, out: Symbol | None = None
+) -> Symbol:
+    """Add a step that concatenates arrays along an axis that they have."""
+    first = shape_of(parts[0])
+    if out is None:
+        size = sum(shape_of(x)[axis] for x in parts)
+        out = Symbol(parts[0].graph, (*first[:axis], size, *first[axis + 1 :]), parts[0].dtype)
+    return lowering.add(Kind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
+
+
+def _can_join(node: Node) -> bool:
+    (out,) = node.outputs
+    alike = all(type(x) is Symbol and x.dtype == out.dtype for x in node.inputs)
+    return alike and memory_type(out.dtype) is not None and len(node.inputs) <= _MOST_JOINED
+
+
+def _concatenate(lowering: DeviceLowering, node: Node) -> bool:
+    return _can_join(node) and RULES_OF_PLANS["concatenate"](lowering, node)
+
+
+def _stack(lowering: DeviceLowering, node: Node) -> bool:
+    """Add the join of views that have the new axis."""
+    if not _can_join(node):
+        return False
+    (out,), axis = node.outputs, node.params.get("axis", 0)
+    if type(axis) is not int:
+        return False
+    axis %= len(shape_of(out))
+    one = (*shape_of(out)[:axis], 1, *shape_of(out)[axis + 1 :])
+    joined(lowering, [reshaped(lowering, x, one) for x in node.inputs], axis, out)
+    return True
+
+
+def _unstack(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a view for each position along the axis."""
+    (x,) = node.inputs
+    if type(x) is not Symbol:
+        return False
+    before = (slice(None),) * (node.params["axis"] % len(shape_of(x)))
+    for place, out in enumerate(node.outputs):
+        index = (*before, place, ...)
+        lowering.add(Kind.VIEW, "unstack", itemgetter(index), (x,), out, index=index)
+    return True
+
+
+def _getitem(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a view, unless an index is an array."""
+    (x, *arrays), (out,) = node.inputs, node.outputs
+    if arrays or type(x) is not Symbol or not prod(shape_of(out)):
+        return False
+    lowering.add(Kind.VIEW, "getitem", lowering.viewing(node), (x,), out, **node.params)
+    return True
+
+
+# -- windows ---------------------------------------------------------------------------------------
+
 
 _Pads = tuple[tuple[int, int], ...]
 
@@ -258,4 +334,8 @@ RULES: dict[str, Callable[[Any, Node], bool]] = {
     "conv_to_images": _conv_to_images,
     "max_pool": _max_pool,
     "max_pool_scatter": _max_pool_scatter,
+    "concatenate": _concatenate,
+    "getitem": _getitem,
+    "stack": _stack,
+    "unstack": _unstack,
 }

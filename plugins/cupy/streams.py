@@ -1,4 +1,7 @@
-"""Copies to a GPU on their own stream, while the GPU computes."""
+"""Work beside the current stream: copies to a GPU while it computes, and the time of steps.
+
+Steps are measured with the GPU's events, and NVTX ranges show them in NVIDIA's tools.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Backend, Sender
+from ...core.extend import Backend, Sender, Stopwatch
 
 
 class GpuSender(Sender):
@@ -64,3 +67,52 @@ class GpuSender(Sender):
         found = np.frombuffer(pinned, value.dtype, value.size).reshape(value.shape)
         found[...] = value
         return found
+
+
+class GpuStopwatch(Stopwatch):
+    """Records an event on the current stream before and after each step, and waits for none.
+
+    Parameters
+    ----------
+    cupy
+        CuPy.
+    """
+
+    clock = "GPU"
+
+    def __init__(self, cupy: Any) -> None:
+        self._cuda = cupy.cuda
+        self._nvtx = getattr(cupy.cuda, "nvtx", None)
+        #: The last event on each device, by the device's number.
+        self._last: dict[int, Any] = {}
+
+    def start(self, name: str) -> Any:
+        """Begin an NVTX range, and record an event."""
+        if self._nvtx is not None:
+            self._nvtx.RangePush(name)
+        return self._moment()
+
+    def stop(self, result: Any) -> Any:
+        """Record an event, and end the NVTX range."""
+        moment = self._moment()
+        if self._nvtx is not None:
+            self._nvtx.RangePop()
+        return moment
+
+    def settle(self) -> None:
+        """Wait for the last event of each device."""
+        for event in self._last.values():
+            event.synchronize()
+
+    def seconds(self, start: Any, stop: Any) -> float:
+        """Return the seconds between two events; 0 if they are on two devices."""
+        if start[0] != stop[0]:
+            return 0.0
+        return float(self._cuda.get_elapsed_time(start[1], stop[1])) / 1e3
+
+    def _moment(self) -> tuple[int, Any]:
+        device = int(self._cuda.runtime.getDevice())
+        event = self._cuda.Event()
+        event.record()
+        self._last[device] = event
+        return device, event

@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.errors import BackendUnavailable, PluginError, UnknownOp
-from ...core.extend import PluginInfo, executor, registry
-from ..backends import check_backend
-from ..ops import check_op
-from ..report import PASSED, REFUSED, WRONG, Findings, Report, reason_of
-from ..samples import Sample
-from ..strict import strict_backend
+from ..core.errors import BackendUnavailable, PluginError, UnknownOp
+from ..core.extend import PluginInfo, executor, registry
+from .backends import check_backend, strict_backend
 from .engines import check_engine
 from .executors import check_executor
 from .formats import check_format
+from .ops import check_op
+from .report import PASSED, REFUSED, WRONG, Findings, Report, reason_of
+from .samples import Sample
 
 #: What a check returns: its outcome and the reason.
 Outcome = tuple[str, str]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import (
+from ..core.extend import (
     TensorSpec,
     describe,
     flatten,
@@ -22,8 +22,8 @@ from ...core.extend import (
     registry,
     unregister_plugin,
 )
-from ...core.extend import executor as selected
-from ..report import PASSED, REFUSED, WRONG, Findings, Report, reason_of
+from ..core.extend import executor as selected
+from .report import PASSED, REFUSED, WRONG, Findings, Report, reason_of
 
 Array = NDArray[Any]
 #: How often the calls of a program are repeated: some executors compile what runs often.

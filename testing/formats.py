@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import gradtape as gt
 
-from ...core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
-from ..report import REFUSED, WRONG, Findings, Report, reason_of
+from ..core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
+from .report import REFUSED, WRONG, Findings, Report, reason_of
 
 Array = NDArray[Any]
 #: The most bytes that a file of the checks may take in memory.

@@ -1,20 +1,227 @@
-"""Packing: updates of the same form, of many variables, become one update over packed memory.
+"""Combining: steps that run as one. Groups, stacks of small arrays, and packs of updates.
 
-An optimizer does the same with each variable, its gradient and its slots. If these share memory,
-with one flat array for the values and one for each slot, the update is one group over the flat
-arrays.
+*Grouping*: elementwise steps over one shape become one loop, with the reductions after them. An
+:class:`Emitter` may run such loops; subclasses do so without NumPy.
+
+*Stacking*: the overhead of a NumPy call takes longer than computing a few numbers. If the inputs of
+several steps are computed before any of their results is needed, they are placed in one array, and
+one call computes all.
+
+*Packing*: an optimizer does the same with each variable, its gradient and its slots. If these share
+memory, with one flat array for the values and one for each slot, the update is one group over the
+flat arrays.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import accumulate
 from math import prod
 from typing import Any
 
 from ...core.extend import Symbol, Variable
-from .steps import Group, Kind, Shape, Step, shape_of
+from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+Item = Group | Step
+
+
+class Emitter:
+    """Runs groups as loops; this one leaves all of them to NumPy."""
+
+    def takes(self, step: Step) -> bool:
+        """Return whether a step may be in a group; here, if it is elementwise or a reduction.
+
+        Parameters
+        ----------
+        step
+            The step.
+        """
+        return step.elementwise or step.kind is Kind.REDUCTION
+
+    def loop(self, group: Group) -> Callable[..., Any] | None:
+        """Return a function that runs a group, ``function(*outputs, *inputs)``; None for NumPy.
+
+        Parameters
+        ----------
+        group
+            The group. Outputs are C contiguous arrays that overlap with nothing. Inputs may have
+            any strides; those without axes may be NumPy scalars.
+        """
+        return None
+
+
+def grouped(
+    steps: Sequence[Step], needed: Container[Symbol], takes: Callable[[Step], bool]
+) -> list[Item]:
+    """Return steps in a possible order, with as many as possible in groups.
+
+    A value crosses a boundary if it goes from one group to another, or into or out of a step of
+    another kind. Elementwise steps over one shape with the same number of boundaries before them
+    make a group.
+
+    Parameters
+    ----------
+    steps
+        The steps, in order.
+    needed
+        The values that are read after the last step.
+    takes
+        A function that returns whether a step may be in a group.
+    """
+    depths: dict[Symbol, int] = {}
+    spaces: dict[Symbol, Any] = {}  # the shape of a group, None for a step outside groups
+    groups: dict[tuple[int, Shape], Group] = {}
+    placed: list[tuple[int, Item]] = []
+    for step in steps:
+        space = step.space if takes(step) else None
+        depth = 0
+        for x in step.inputs:
+            if type(x) is Symbol and x in depths:
+                depth = max(depth, depths[x] + (spaces[x] != space))
+        tail = step.kind is Kind.REDUCTION
+        for symbol in step.outputs:
+            depths[symbol] = depth
+            spaces[symbol] = "reduced" if tail and space is not None else space
+        if space is None:
+            placed.append((depth, step))
+            continue
+        group = groups.get((depth, space))
+        if group is None:
+            group = groups[depth, space] = Group(space)
+            placed.append((depth, group))
+        (group.tails if tail else group.steps).append(step)
+    placed.sort(key=lambda place: place[0])
+    items = [item for _, item in placed]
+    close(items, needed)
+    return items
+
+
+def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
+    """Set the inputs and outputs of groups.
+
+    Parameters
+    ----------
+    items
+        All groups and the other steps, in order.
+    needed
+        The values that are read after the last of them.
+    """
+    homes: dict[Symbol, Any] = {}
+    outside: set[Symbol] = set()
+    for item in items:
+        members = item.members if isinstance(item, Group) else [item]
+        for step in members:
+            homes.update(dict.fromkeys(step.outputs, item))
+    for item in items:
+        members = item.members if isinstance(item, Group) else [item]
+        for step in members:
+            outside.update(x for x in step.inputs if type(x) is Symbol and homes.get(x) is not item)
+    for item in items:
+        if isinstance(item, Group):
+            item.close(lambda x: x in outside or x in needed)
+
+
+# -- stacks ----------------------------------------------------------------------------------------
+
+
+#: The maximum size in bytes of a small array, and the minimum number of them.
+_SMALL, _SEVERAL = 2**11, 3
+
+
+class Stack:
+    """Steps of one function, of one array each, that run as one step.
+
+    Attributes
+    ----------
+    members
+        The steps.
+    """
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: Sequence[Step]) -> None:
+        self.members = list(members)
+
+
+def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
+    """Return the items of a plan, with stacks instead of the steps that they contain.
+
+    Parameters
+    ----------
+    items
+        Steps, and objects with ``members``, in order.
+    fixed
+        Values with fixed memory, or that must not be in buffers.
+    """
+    made: dict[Symbol, int] = {}
+    needed: dict[Symbol, int] = {}
+    for place, item in enumerate(items):
+        for step in [item] if isinstance(item, Step) else item.members:
+            for x in step.inputs:
+                if type(x) is Symbol:
+                    needed.setdefault(x, place)
+        if isinstance(item, Step) and item.kind is Kind.ELEMENTWISE:
+            made[item.out] = place
+    before: dict[int, list[Stack]] = {}
+    gone: set[Step] = set()
+    taken: set[Symbol] = set()  # an array has one position, in one stack
+    for steps in _stackable(items, made, needed, fixed):
+        stack: list[Step] = []
+        results: set[Symbol] = set()
+        first, last = len(items), -1
+        for step in [*steps, None]:
+            early = made[step.inputs[0]] if step is not None else len(items)
+            late = needed[step.out] if step is not None else -1
+            # in a chain, as in tanh(tanh(x)), an input is the result of a member
+            chained = step is not None and step.inputs[0] in results
+            if max(last, early) < min(first, late) and not chained:
+                assert step is not None
+                results.add(step.out)
+                stack.append(step)
+                first, last = min(first, late), max(last, early)
+                continue
+            stack = [s for s in stack if s.inputs[0] not in taken and s.out not in taken]
+            if len(stack) >= _SEVERAL:
+                taken.update(x for s in stack for x in (s.inputs[0], s.out))
+                before.setdefault(first, []).append(Stack(stack))
+                gone.update(stack)
+            stack = [] if step is None else [step]
+            results = {step.out for step in stack}
+            first, last = late, early
+    found: list[Any] = []
+    for place, item in enumerate(items):
+        found += before.get(place, [])
+        if not (isinstance(item, Step) and item in gone):
+            found.append(item)
+    return found
+
+
+def _stackable(
+    items: Sequence[Any],
+    made: dict[Symbol, int],
+    needed: dict[Symbol, int],
+    fixed: Container[Symbol],
+) -> Iterator[list[Step]]:
+    """Give lists of steps that do the same with arrays of one shape."""
+    classes: dict[Any, list[Step]] = {}
+    for step in items:
+        if not isinstance(step, Step) or step.kind is not Kind.ELEMENTWISE or len(step.inputs) != 1:
+            continue
+        (x,), out = step.inputs, step.out
+        if x not in made or out not in needed or x in fixed or out in fixed:
+            continue
+        if bytes_of(out) > _SMALL or bytes_of(x) > _SMALL:
+            continue
+        classes.setdefault((step.op, x.shape, x.dtype, out.dtype), []).append(step)
+    yield from classes.values()
+
+
+# -- packs -----------------------------------------------------------------------------------------
+
 
 #: A pack is worth its costs from this number of elements, or of calls that it saves.
 _LARGE, _CALLS = 2**14, 12

@@ -1,0 +1,276 @@
+"""Kernels for ops that CuPy lacks or does otherwise: convolutions, indices, random numbers.
+
+*Convolutions*: the elements of each window are copied to a row of one matrix product. The portable
+kernels compute a product for each position in a window, and between them a GPU waits for Python.
+Where the rows would take too much memory, a part of the batch is processed at a time. Groups of
+channels use the portable kernels.
+
+*Indices*: CuPy wraps those out of range, and assigns any of several values to a position. A kernel
+that checked them would make the host wait for the GPU. So an index out of range gives nan, the
+lowest integer, the highest unsigned integer, or true, and assignments find the last value for each
+position.
+
+*Random numbers* are made on the GPU: NumPy's Philox, bit for bit. Normal, exponential and gamma
+numbers and permutations are drawn on the host, and copied.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...core.extend import decode_index, kind_of, numpy_dtype, registry
+from ..ops.common.kernels import in_float32
+from ..ops.network.windows import Windows
+from ..ops.random import philox
+
+# -- convolutions ----------------------------------------------------------------------------------
+
+
+#: The maximum size of the rows at a time, in bytes.
+_MOST = 2**28
+
+
+def _windows(x: Any, w: Any, params: dict[str, Any]) -> Windows:
+    return Windows(
+        x.shape[1:-1], w.shape[:-2], params["strides"], params["padding"], params["dilations"]
+    )
+
+
+def _parts(x: Any, where: Windows) -> Iterator[slice]:
+    """Give parts of a batch whose rows fit into the maximum memory."""
+    each = prod(where.out) * prod(where.kernel) * x.shape[-1] * x.dtype.itemsize
+    count = max(1, _MOST // max(1, each))
+    return (slice(a, a + count) for a in range(0, x.shape[0], count))
+
+
+def _rows(xp: Any, x: Any, where: Windows) -> Any:
+    """Return a matrix with a row for each window on padded images."""
+    rank = len(where.kernel)
+    inside = x.strides[1 : 1 + rank]
+    steps = [n * s for n, s in zip(inside, where.strides, strict=True)]
+    places = [n * d for n, d in zip(inside, where.dilations, strict=True)]
+    shape = (x.shape[0], *where.out, *where.kernel, x.shape[-1])
+    strides = (x.strides[0], *steps, *places, x.strides[-1])
+    seen = xp.lib.stride_tricks.as_strided(x, shape, strides)
+    return seen.reshape(x.shape[0] * prod(where.out), prod(where.kernel) * x.shape[-1])
+
+
+def _is_plain(groups: int, *shapes: tuple[int, ...]) -> bool:
+    return groups == 1 and all(map(prod, shapes))
+
+
+def _convolved(xp: Any, x: Any, w: Any, where: Windows) -> Any:
+    filters = xp.reshape(w, (-1, w.shape[-1]))
+    found = [
+        xp.matmul(_rows(xp, x[part], where), filters).reshape(-1, *where.out, w.shape[-1])
+        for part in _parts(x, where)
+    ]
+    return found[0] if len(found) == 1 else xp.concatenate(found)
+
+
+def _conv(xp: Any, x: Any, w: Any, **params: Any) -> Any:
+    where = _windows(x, w, params) if x.ndim == w.ndim == len(params["strides"]) + 2 else None
+    plain = where is not None and _is_plain(params.get("groups", 1), x.shape, w.shape, where.out)
+    if where is None or not plain or x.shape[-1] != w.shape[-2]:
+        return _portable("conv")(xp, x, w, **params)
+    return _convolved(xp, where.padded(xp, x), w, where)
+
+
+def _conv_to_filters(xp: Any, g: Any, x: Any, like: Any, **params: Any) -> Any:
+    where = _windows(x, like, params)
+    if not _is_plain(params.get("groups", 1), g.shape, x.shape, like.shape):
+        return _portable("conv_to_filters")(xp, g, x, like, **params)
+    x, total = where.padded(xp, x), None
+    for part in _parts(x, where):
+        slopes = xp.reshape(g[part], (-1, g.shape[-1]))
+        share = xp.matmul(_rows(xp, x[part], where).T, slopes)
+        total = share if total is None else total + share
+    return xp.reshape(total, like.shape)
+
+
+def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
+    """Convolve gradients, spaced apart by the strides, with flipped filters."""
+    if not _is_plain(params.get("groups", 1), g.shape, w.shape, like.shape):
+        return _portable("conv_to_images")(xp, g, w, like, **params)
+    where, window = _windows(like, w, params), w.shape[:-2]
+    spans = [(k - 1) * d for k, d in zip(window, where.dilations, strict=True)]
+    sizes = tuple(n + span for n, span in zip(where.sizes, spans, strict=True))
+    into, of = [], []
+    axes = zip(spans, where.pads, where.strides, sizes, g.shape[1:-1], strict=True)
+    for span, (before, _), stride, size, count in axes:
+        first = span - before  # the position of the first gradient, which may be outside
+        a = max(0, -(first // stride)) if first < 0 else 0
+        b = max(a, min(count, (size - 1 - first) // stride + 1))
+        into.append(slice(first + a * stride, max(0, first + (b - 1) * stride + 1), stride))
+        of.append(slice(a, b))
+    apart = xp.zeros((g.shape[0], *sizes, g.shape[-1]), dtype=g.dtype)
+    if all(part.stop > part.start for part in of):
+        apart[(slice(None), *into, slice(None))] = g[(slice(None), *of, slice(None))]
+    turned = w[(*(slice(None, None, -1) for _ in window), ...)].swapaxes(-1, -2)
+    there = Windows(sizes, window, (1,) * len(window), "valid", where.dilations)
+    return _convolved(xp, apart, turned, there)
+
+
+# -- indices ---------------------------------------------------------------------------------------
+
+
+def _portable(name: str) -> Callable[..., Any]:
+    found: Callable[..., Any] = registry().op(name).kernel  # type: ignore[assignment]
+    return found
+
+
+def _nothing(dtype: Any) -> Any:
+    """Return the value of an element that does not exist."""
+    kind = kind_of(dtype)
+    if kind in "fc":
+        return math.nan
+    if kind == "b":
+        return True
+    limits = np.iinfo(numpy_dtype(dtype))
+    return limits.min if kind == "i" else limits.max
+
+
+def _outside(indices: Any, size: int) -> Any:
+    """Return where indices are out of range; None if no index of their dtype can be."""
+    limits = np.iinfo(numpy_dtype(indices.dtype))
+    above = indices >= size if size <= limits.max else None
+    below = indices < -size if -size > limits.min else None
+    return above if below is None else below if above is None else above | below
+
+
+def _marked(xp: Any, found: Any, wrong: Any, axis: int) -> Any:
+    """Return ``found`` with wrong elements marked; axes of ``wrong`` start at axis ``axis``."""
+    if wrong is None or not prod(found.shape):
+        return found
+    wrong = xp.reshape(wrong, (*wrong.shape, *(1,) * (found.ndim - axis - wrong.ndim)))
+    xp.copyto(found, _nothing(found.dtype), where=xp.broadcast_to(wrong, found.shape))
+    return found
+
+
+def _take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    found = _portable("take")(xp, x, indices, axis=axis)
+    if axis is None:
+        return _marked(xp, found, _outside(indices, prod(x.shape)), 0)
+    axis %= x.ndim
+    return _marked(xp, found, _outside(indices, x.shape[axis]), axis)
+
+
+def _take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int) -> Any:
+    found = _portable("take_along_axis")(xp, x, indices, axis=axis)
+    return _marked(xp, found, _outside(indices, x.shape[axis]), 0)
+
+
+def _picked(xp: Any, shape: Sequence[int], where: tuple[Any, ...]) -> tuple[Any, int]:
+    """Return which of an index's elements are out of range, and the first of their axes."""
+    used = sum(_axes(part) for part in where)
+    axis = axes = 0  # of the array, and of the result
+    places: list[int] = []
+    wrong, front = None, 0
+    for place, part in enumerate(where):
+        if part is Ellipsis:
+            axis, axes = axis + len(shape) - used, axes + len(shape) - used
+            continue
+        if hasattr(part, "dtype") or isinstance(part, int):  # together they make one set of axes
+            front = front if places else axes
+            places.append(place)
+        if part is None or isinstance(part, slice):
+            axes += 1
+        elif hasattr(part, "dtype") and kind_of(part.dtype) in "iu":
+            here = _outside(part, shape[axis])
+            if here is not None:
+                wrong = here if wrong is None else wrong | here
+        axis += _axes(part)
+    together = places == list(range(places[0], places[-1] + 1))
+    return wrong, front if together else 0
+
+
+def _axes(part: Any) -> int:
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if hasattr(part, "dtype") and kind_of(part.dtype) == "b" else 1
+
+
+def _by_numbers(arrays: Sequence[Any]) -> bool:
+    return any(kind_of(array.dtype) in "iu" for array in arrays)
+
+
+def _mixed(arrays: Sequence[Any]) -> bool:
+    return any(kind_of(array.dtype) == "b" for array in arrays)
+
+
+def _getitem(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
+    found = _portable("getitem")(xp, x, *arrays, index=index)
+    if not _by_numbers(arrays) or _mixed(arrays):
+        return found
+    return _marked(xp, found, *_picked(xp, x.shape, decode_index(index, arrays)))
+
+
+def _index_add_like(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
+    return _portable("index_add_like")(
+        xp, _checked(xp, g, like.shape, arrays, index), like, *arrays, index=index
+    )
+
+
+def _checked(xp: Any, values: Any, shape: Any, arrays: tuple[Any, ...], index: Any) -> Any:
+    """Return values to write, with those marked whose index is out of range."""
+    if not _by_numbers(arrays) or _mixed(arrays):
+        return values
+    wrong, front = _picked(xp, shape, decode_index(index, arrays))
+    return values if wrong is None else _marked(xp, values.copy(), wrong, front)
+
+
+def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
+    if not _by_numbers(arrays):
+        return _portable("index_set")(xp, x, values, *arrays, index=index)
+    where = decode_index(index, arrays)
+    if not prod(values.shape):
+        return x
+    numbers = xp.arange(1, prod(values.shape) + 1, dtype=np.uint64)  # a dtype with CUDA atomics
+    last = xp.zeros(x.shape, dtype=np.uint64)
+    xp.maximum.at(last, where, xp.reshape(numbers, values.shape))
+    last = last.astype(np.int64)
+    values = xp.reshape(_checked(xp, values, x.shape, arrays, index), (-1,))
+    return xp.where(last == 0, x, xp.take(values, xp.maximum(last - 1, 0)))
+
+
+# -- random numbers --------------------------------------------------------------------------------
+
+
+def _uniform(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
+    return philox.uniform(xp, key, shape, dtype)
+
+
+def _uniform_like(xp: Any, key: Any, like: Any) -> Any:
+    return philox.uniform(xp, key, like.shape[key.ndim - 1 :], numpy_dtype(like.dtype))
+
+
+def _split(xp: Any, key: Any, like: Any) -> Any:
+    return philox.split(xp, key, like.shape[0])
+
+
+def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
+    if 0 < high - low <= philox.MOST_INTEGERS:
+        return philox.integers(xp, key, shape, low, high)
+    on_host: Any = registry().op("random_integers").kernel
+    return on_host(xp, key, shape=shape, low=low, high=high)
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    "getitem": _getitem,
+    "index_add_like": _index_add_like,
+    "index_set": _index_set,
+    "take": _take,
+    "take_along_axis": _take_along_axis,
+    "conv": in_float32(_conv),
+    "conv_to_filters": in_float32(_conv_to_filters),
+    "conv_to_images": in_float32(_conv_to_images),
+    "random_integers": _integers,
+    "random_split": _split,
+    "random_uniform": _uniform,
+    "random_uniform_like": _uniform_like,
+}

@@ -1,1 +1,0 @@
-"""Checks of executors, engines and formats, and of everything that a plugin provides."""
