@@ -20,10 +20,10 @@ from .writing.save import save
 
 if TYPE_CHECKING:
     from .container.storage import Storage, Stored
+    from .reports.checks import Report
     from .reports.diff import diff
     from .reports.difference import Difference
     from .reports.inspection import Inspection, inspect, inspect_text
-    from .reports.results import Report
     from .reports.verify import verify
     from .weights.load import load_weights, read_weights
     from .weights.report import WeightsMismatch, WeightsReport
@@ -66,7 +66,7 @@ publish(
         ".saving.reports.diff": "diff",
         ".saving.reports.difference": "Difference",
         ".saving.reports.inspection": "Inspection inspect inspect_text",
-        ".saving.reports.results": "Report",
+        ".saving.reports.checks": "Report",
         ".saving.reports.verify": "verify",
         ".saving.weights.load": "load_weights read_weights",
         ".saving.weights.report": "WeightsMismatch WeightsReport",

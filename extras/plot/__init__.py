@@ -9,9 +9,9 @@ from .jacobians import jacobian
 from .training import confusion, history, weights
 
 if TYPE_CHECKING:
-    from ..saving.reports.drawing.models import model
+    from ..reports.models import model
 
 __all__ = ["confusion", "history", "jacobian", "model", "weights"]
 
-# reports on files draw models too, so the function is in that package
-publish(__name__, above={".saving.reports.drawing.models": "model"})
+# it draws with the boxes and edges of reports on files, so the function is in that package
+publish(__name__, above={".reports.models": "model"})

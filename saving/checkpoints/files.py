@@ -23,8 +23,7 @@ from ..records.schema import (
 )
 from ..writing.places import Places
 from ..writing.save import ATTRIBUTES
-from .states import decode_state, encode_state
-from .trackables import Trackables
+from .trackables import Trackables, decode_state, encode_state
 
 
 class _Contents:

@@ -1,9 +1,9 @@
-"""Digests of datasets: XXH3-128 of pieces that threads can hash in parallel."""
+"""Digests of datasets: XXH3-128 of pieces, and the two threads that hash them in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from xxhash import xxh3_128_digest
 
@@ -34,3 +34,24 @@ def digest_of_bytes(path: str, kind: str, shape: Sequence[int], data: Any) -> by
     """Return the digest of a dataset, given all of its bytes."""
     parts = [piece_digest(data[i:j]) for i, j in pieces(len(data))]
     return digest_of(path, kind, shape, parts)
+
+
+# -- threads ---------------------------------------------------------------------------------------
+# for work that the system and the digests do without Python's lock
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_THREADS = 2
+# Below so many bytes, starting threads takes longer than they save.
+_WORTH_THREADS = 4 * 2**20
+
+
+def each(function: Callable[[T], R], tasks: Iterable[T], size: int) -> list[R]:
+    """Return the results of ``function`` for each task, which process ``size`` bytes in total."""
+    if size < _WORTH_THREADS:
+        return [function(task) for task in tasks]
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(function, tasks))

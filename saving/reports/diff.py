@@ -13,15 +13,13 @@ from ..container.storage import open_file
 from ..errors import DamagedFile, printable
 from ..reading.contents import open_contents
 from ..records.schema import take
-from .attributes import attribute_text, with_arrays
 from .difference import Change, Difference
 from .functions import FunctionRecord, TraceRecord, asides
 from .inspection import array_text, inspection_of
-from .listing import listing
 from .statistics import distance
-from .tree import ModuleRecord
-from .views import Names, view
-from .words import counted
+from .text import counted
+from .tree import ModuleRecord, attribute_text, with_arrays
+from .views import Names, listing, view
 
 # Of longer listings, no difference line by line is looked for: that takes the square of the time.
 _LONGEST_LISTING = 2_000

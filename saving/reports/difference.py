@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import printable
 from .statistics import Distance
-from .words import counted, number_text, strict_json
+from .text import counted, number_text, strict_json
 
 # A line says no more changes of one kind than this; JSON has all.
 _MOST_LINES = 400

@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
 from ..records.schema import take
+from .text import counted, shown
 from .tree import ModuleRecord
-from .words import counted, shown
 
 # How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
 _LONGEST, _MOST_COMPARED = 2_000, 2_000

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Text, registry
+from ...core.extend import Text, late, registry
 from ..container.storage import open_file
 from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
 from ..records.schema import dictionaries, take
-from .drawing.svg import svg
+from .formatting import record_of, table, view_of
 from .functions import FunctionRecord, asides, find, functions_of, rules_of
-from .listing import listing
-from .page.html import page
 from .statistics import Spread, spread
-from .telling import record_of, table, view_of
+from .text import strict_json
 from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
-from .words import strict_json
+from .views import listing
 
 if TYPE_CHECKING:
-    from .results import Report
+    from .checks import Report
 
 # A constant of so many bytes is shown with its elements.
 _SHORT = 48
@@ -191,7 +189,8 @@ class Inspection:
             )
         if not found:
             raise LookupError(f"{printable(name)} has no trace")
-        return svg(view_of(self, found[0]), found[0].name)
+        picture: str = late("reports.svg").svg(view_of(self, found[0]), found[0].name)
+        return picture
 
     def html(self, report: Report | None = None) -> str:
         """Return the description as one page that needs no network and runs no script.
@@ -206,7 +205,8 @@ class Inspection:
         str
             An HTML document.
         """
-        return page(self, report)
+        document: str = late("reports.page").page(self, report)
+        return document
 
 
 def inspect(

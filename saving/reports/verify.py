@@ -24,8 +24,7 @@ from ..container.source import Source
 from ..container.storage import Storage, open_file, recognised
 from ..errors import UnsafeFile, guarded
 from ..reading.contents import open_contents
-from .checks import checked, too_long
-from .results import Check, Report
+from .checks import Check, Report, checked, too_long
 
 __all__ = ["Check", "Report", "answer", "verify"]
 

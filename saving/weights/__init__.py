@@ -1,1 +1,1 @@
-"""Weights alone: into your own models, from gradtape's files and other frameworks'."""
+"""Weights alone: into your own models, from gradtape's files and those of formats."""

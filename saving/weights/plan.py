@@ -21,8 +21,7 @@ from ...core.extend import (
 from ..errors import LoadError, printable
 from .arrays import Arrays, Entry, of_arrays
 from .flattened import NO_FEATURES, Features, features_of, in_doubt, looks_flattened
-from .layouts import recognised
-from .mapping import rename
+from .mapping import recognised, rename
 from .names import Joint, Names, Slot, differing
 from .report import WeightsMismatch, WeightsReport
 

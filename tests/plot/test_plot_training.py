@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.saving.reports.drawing import layout
+from gradtape.reports import svg
 
 L = gt.layers
 
@@ -216,9 +216,9 @@ def test_a_confusion_matrix_has_a_figure_of_its_own_that_shows_all_names() -> No
 
 def test_lines_go_around_boxes() -> None:
     heights = (40.0, 74.0, 58.0, 26.0, 90.0, 42.0)
-    boxes = [layout.Box(100.0 + 7 * i, height) for i, height in enumerate(heights)]
+    boxes = [svg.Box(100.0 + 7 * i, height) for i, height in enumerate(heights)]
     edges = [(0, 1), (1, 2), (0, 3), (2, 3), (3, 4), (1, 5), (4, 5), (0, 5)]
-    placed = layout.place(boxes, edges)
+    placed = svg.place(boxes, edges)
     for points in placed.edges:
         for (x0, y0), (x1, y1) in pairwise(points):
             for box, (x, y) in zip(boxes, placed.centres, strict=True):

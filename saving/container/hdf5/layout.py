@@ -13,7 +13,7 @@ from ...errors import SaveError
 from .. import limits
 from ..digests import PIECE, pieces
 from . import profile as p
-from .lookup3 import checksum, checksums
+from .profile import checksum, checksums
 
 # Per system call, which takes at most 1,024.
 _MOST_BUFFERS = 500

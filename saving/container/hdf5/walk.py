@@ -16,7 +16,7 @@ from .. import limits
 from ..source import Source
 from . import profile as p
 from .layout import Item
-from .lookup3 import checksum, checksums
+from .profile import checksum, checksums
 
 _FIRST_READ = 2**18
 _LINK = struct.Struct("<BBB")

@@ -11,9 +11,8 @@ import numpy as np
 
 from ...errors import SaveError
 from .. import limits
-from ..digests import DIGESTS, SIZE, digest_of, digest_of_bytes, piece_digest
+from ..digests import DIGESTS, SIZE, digest_of, digest_of_bytes, each, piece_digest
 from ..replace import replacing, write_at
-from ..workers import each
 from . import profile as p
 from .layout import Batch, Item, Layout, batches, side_by_side
 

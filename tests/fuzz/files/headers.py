@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 from gradtape.saving.container.hdf5 import profile as p
-from gradtape.saving.container.hdf5.lookup3 import checksum
+from gradtape.saving.container.hdf5.profile import checksum
 
 __all__ = ["Headers", "changed"]
 

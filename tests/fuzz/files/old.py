@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from fuzz.files.subjects import Parts, subjects
-from gradtape.saving.container.hdf5.lookup3 import checksum
+from gradtape.saving.container.hdf5.profile import checksum
 from gradtape.saving.reading.old import array_digest, text_digest
 
 __all__ = ["changed", "old_file", "old_files"]

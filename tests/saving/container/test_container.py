@@ -18,7 +18,7 @@ from gradtape.saving import DamagedFile, LoadError, SaveError, UnsafeFile
 from gradtape.saving.container import limits
 from gradtape.saving.container.hdf5 import profile
 from gradtape.saving.container.hdf5.file import SafeFile
-from gradtape.saving.container.hdf5.lookup3 import checksum, checksums
+from gradtape.saving.container.hdf5.profile import checksum, checksums
 from gradtape.saving.container.hdf5.write import to_bytes, write
 
 pytestmark = pytest.mark.usefixtures("forks")

@@ -14,7 +14,7 @@ from fuzz.files.headers import Headers, Message
 from rewriting import Draft
 
 from gradtape.saving.container.hdf5 import profile as p
-from gradtape.saving.container.hdf5.lookup3 import checksum
+from gradtape.saving.container.hdf5.profile import checksum
 from gradtape.saving.container.hdf5.write import to_bytes
 
 Attack = Callable[[bytes], bytes]

@@ -11,7 +11,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.saving.container.child import ChildEnded, run_child
-from gradtape.saving.container.hdf5 import legacy
+from gradtape.saving.container.hdf5 import file
 
 OLD = Path(__file__).parents[1] / "golden"
 OWNED = "import pathlib; pathlib.Path(r'{}').touch()\nraise SystemExit(7)\n"
@@ -61,6 +61,6 @@ def test_a_process_ends_itself_when_nobody_is_left_to_end_it() -> None:
 def test_old_files_need_less_than_a_tenth_of_the_time_that_they_may_take(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(legacy, "_SECONDS", legacy._SECONDS / 10)
-    monkeypatch.setattr(legacy, "_BYTES_PER_SECOND", 10 * legacy._BYTES_PER_SECOND)
+    monkeypatch.setattr(file, "_SECONDS", file._SECONDS / 10)
+    monkeypatch.setattr(file, "_BYTES_PER_SECOND", 10 * file._BYTES_PER_SECOND)
     assert gt.load(next(OLD.rglob(name))).variables is not None

@@ -10,7 +10,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.layers import Dense, Sequential
-from gradtape.saving.weights.tensors import write_tensors
+from gradtape.saving.weights.safetensors import write_tensors
 
 SQUARE = np.array([[1.0, 2.0], [3.0, 4.0]], "float32")
 ONES = np.ones(2, "float32")

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .... import layers
-from ....core.extend import Module, flatten, parameters
-from ..words import counted
+from .. import layers
+from ..core.extend import Module, flatten, parameters
+from ..saving.reports.text import counted
 from .svg import LIGHT, LINE, MARGIN, PADDING, STYLE, Drawing, Item, Part, arranged, document, short
 
 #: Units of the picture in an inch.

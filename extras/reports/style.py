@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from ..drawing.svg import STYLE as GRAPHS
+from .svg import STYLE as GRAPHS
 
 #: How many depths of the tree are indented.
 DEPTHS = 12

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ..errors import LoadError, printable
 from ..records.schema import take
 from .functions import FunctionRecord, TraceRecord
+from .text import counted
 from .tree import ModuleRecord, Row
 from .views import Names, View, view
-from .words import counted
 
 if TYPE_CHECKING:
     from .inspection import Inspection, Requirement

@@ -1,1 +1,0 @@
-"""A file as one page of HTML."""
