@@ -19,8 +19,8 @@ from pathlib import Path
 
 #: The extras, by import name without ``gradtape``.
 EXTRAS = (
-    *("autograph", "compat", "datasets", "export", "plot", "profiler", "sklearn"),
-    *("plugins.cupy", "plugins.fused", "plugins.jax", "plugins.mpi"),
+    *("autograph", "compat", "datasets", "export", "plot", "profiler", "reports", "sklearn"),
+    *("weights", "plugins.cupy", "plugins.fused", "plugins.jax", "plugins.mpi"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Text, late, registry
+from ...core.extend import Text, registry, services
 from ..container.storage import open_file
 from ..errors import guarded, printable
 from ..reading.contents import Contents, cases_of, open_contents
@@ -189,7 +189,7 @@ class Inspection:
             )
         if not found:
             raise LookupError(f"{printable(name)} has no trace")
-        picture: str = late("reports.svg").svg(view_of(self, found[0]), found[0].name)
+        picture: str = services["reports.svg"](view_of(self, found[0]), found[0].name)
         return picture
 
     def html(self, report: Report | None = None) -> str:
@@ -205,7 +205,7 @@ class Inspection:
         str
             An HTML document.
         """
-        document: str = late("reports.page").page(self, report)
+        document: str = services["reports.page"](self, report)
         return document
 
 
