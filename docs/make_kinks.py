@@ -9,11 +9,9 @@ A peer is measured in whatever environment has it; it needs no gradtape.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import sys
-import types
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -22,18 +20,13 @@ from typing import Any
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
+from fuzz.kinks import KINKS
 from generated_pages import write_or_check
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA = ROOT / "docs" / "kinks.md", ROOT / "docs" / "kinks.json"
-# a package of the fuzzers' modules alone, as importing theirs would import gradtape
-_rows = types.ModuleType("kink_rows")
-_rows.__path__ = [str(ROOT / "tests" / "fuzz")]
-sys.modules["kink_rows"] = _rows
-_TABLE: Any = importlib.import_module("kink_rows.kinks")
-KINKS: list[Any] = _TABLE.KINKS
-Interval: Any = _TABLE.Interval
 PEERS = {"jax": "JAX", "tensorflow": "TensorFlow"}
 HEAD = """# Kinks, infinities and zeros
 
