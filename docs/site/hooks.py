@@ -35,7 +35,7 @@ MOVED = {
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
-    "datasets/README.md": "datasets.md",
+    "extras/datasets/README.md": "datasets.md",
 }
 LINK = re.compile(r"(\]\(|(?:href|src)=\")(?![a-z]+:|#)([^)#\"\s]+)(#[^)\"\s]*)?(\)|\")")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
