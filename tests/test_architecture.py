@@ -55,7 +55,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.engine: jax
         plugins.jax.engine: plugins.jax.communicator
         plugins.numpy.backend: (by name)
-        plugins.numpy.threads: threadpoolctl
+        plugins.numpy.backend: threadpoolctl
         plugins.fused.compiler: (by name)
         plugins.scipy.building: (by name)
         reports.models: matplotlib.figure

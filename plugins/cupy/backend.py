@@ -9,10 +9,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, late
+from .devices import GpuSender, GpuStopwatch, Scope, guarded
 from .diagnosis import diagnosis
-from .guarding import Scope, guarded
 from .names import Namespace
-from .streams import GpuSender, GpuStopwatch
 
 #: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"
