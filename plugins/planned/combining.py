@@ -96,11 +96,11 @@ def grouped(
         (group.tails if tail else group.steps).append(step)
     placed.sort(key=lambda place: place[0])
     items = [item for _, item in placed]
-    close(items, needed)
+    close_groups(items, needed)
     return items
 
 
-def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
+def close_groups(items: Sequence[Item], needed: Container[Symbol]) -> None:
     """Set the inputs and outputs of groups.
 
     Parameters

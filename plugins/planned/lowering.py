@@ -35,7 +35,7 @@ from ...core.extend import (
     unsure,
 )
 from .steps import Kind, Step, shape_of, size_of
-from .tracing import expanded
+from .tracing import kernel_graph
 
 
 class Lowering:
@@ -129,7 +129,7 @@ class Lowering:
         """Return a function that makes a view of a node's first input."""
         if _view_of(node) == "reshape":
             return methodcaller("reshape", shape_of(node.outputs[0]))
-        return viewed(kernel_of(node, self.owner), node.inputs[1:])
+        return view_kernel(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Replace a symbol by another one with the same value."""
@@ -230,7 +230,7 @@ class Lowering:
         host = registry().host_backend
         given = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
         try:
-            found = viewed(kernel_of(node, host), node.inputs[1:])(given)
+            found = view_kernel(kernel_of(node, host), node.inputs[1:])(given)
         except Exception:  # the run raises it, with the op's name
             return
         check_specs(node.op, host, [found], [(out.shape, out.dtype)])
@@ -245,6 +245,13 @@ class Lowering:
 
     def _grown(self) -> list[Any]:
         return [self.steps, self.made, self.known, self._same, self._equal]
+
+    def call_lines(self) -> list[str]:
+        """Return a line for each op that runs as a call of its kernel, with the reason."""
+        return [
+            f"  a call of the kernel of {op}, {times} times: {why}"
+            for (op, why), times in self.calls.items()
+        ]
 
     def mark(self) -> list[int]:
         """Return the current position, for :meth:`back`."""
@@ -281,7 +288,7 @@ class Lowering:
 
     def expand(self, node: Node) -> str | None:
         """Add the steps of a node's portable kernel; return the reason if it has none."""
-        nodes = expanded(node)
+        nodes = kernel_graph(node)
         if nodes is None:
             return "its kernel is not a formula"
         before = self.mark()
@@ -435,7 +442,7 @@ def _view_of(node: Node) -> bool | str | None:
     return view
 
 
-def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
+def view_kernel(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
     """Return a kernel whose inputs after the first are replaced by arrays of the same shape."""
     if not likes:
         return run

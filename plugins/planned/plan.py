@@ -24,13 +24,12 @@ from ...core.extend import (
     stage,
     unsure,
 )
-from .combining import Emitter
+from .combining import Emitter, Pack
 from .emission import Emission
 from .lowering import Lowering
 from .memory import Packed
-from .report import report
-from .steps import Kind, Step, shape_of
-from .tracing import at_sizes
+from .steps import Group, Kind, Step, count_ops, shape_of
+from .tracing import retraced
 
 # -- the bodies of scans ---------------------------------------------------------------------------
 
@@ -208,7 +207,7 @@ class Plans:
         pairs = zip(program.inputs, arrays, strict=True)
         if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
             try:
-                program = joined_pulls(at_sizes(program, arrays))
+                program = joined_pulls(retraced(program, arrays))
             except Exception:  # if a shape rule refuses, the kernel gives a better message
                 return (lambda *arrays: self._by_nodes(arrays)), None
         with compiling():
@@ -230,10 +229,48 @@ class Plans:
         """Return a description of how the program runs."""
         plans = list(self._plans.items())
         shaped = [([shape for shape, _ in key], plan[1]) for key, plan in plans]
-        parts = [report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
+        parts = [_report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
         if self._others is not None:
             parts.append(
                 f"node by node: more than {_SHAPES} shapes, other dtypes than in the trace, or "
                 "shapes that its shape rules cannot determine"
             )
         return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"
+
+
+def _report(program: Graph, shapes: Any, plan: Emission) -> str:
+    """Return a description of the groups, packs, buffers and calls of a plan."""
+    lowered = plan.lowered
+    head = f"planned, {len(program.nodes)} nodes in {len(lowered.steps)} steps"
+    if shapes:
+        head += f", for inputs of shapes {', '.join(map(str, shapes))}"
+    lines = [head]
+    for item in plan.items:
+        if isinstance(item, Group):
+            how = "one loop" if item in plan.loops else "ufuncs"
+            lines.append(f"  group over {item.shape}, {how}: {count_ops(item.members)}")
+    for stack in plan.stacks:
+        step = stack.members[0]
+        lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
+    for pack, _ in plan.packs:
+        lines.append(f"  pack of {len(pack.shapes)} updates, {pack_line(pack)}")
+    beside = [item for item in plan.items if isinstance(item, Step)]
+    if beside:
+        lines.append(f"  outside groups: {count_ops(beside)}")
+    lines += lowered.call_lines()
+    for length, inside in plan.bodies:
+        body = _report(inside.lowered.program, None, inside).splitlines()
+        lines += [f"  loop of {length} steps, each {body[0]}", *(f"  {line}" for line in body[1:])]
+    packs = sum(memory.bytes for _, memory in plan.packs)
+    lines.append(
+        f"  memory: {plan.arena.count} buffers and views of {plan.arena.bytes} bytes for each call "
+        f"that runs, {packs} bytes in packs, {len(lowered.known)} values computed once"
+    )
+    return "\n".join(lines)
+
+
+def pack_line(pack: Pack) -> str:
+    """Return a description of a pack's computation and of the variables that it writes."""
+    variables = [v.name for column in pack.written.values() for v in column]
+    computed = count_ops(pack.group.steps)
+    return f"{pack.group.shape[0]} elements: {computed}; writes {', '.join(variables)}"

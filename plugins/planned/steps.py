@@ -11,6 +11,7 @@ as in the graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import prod
@@ -164,6 +165,31 @@ class Group:
         self.outputs = [step.out for step in self.steps if read(step.out)]
         self.outputs += [step.out for step in self.tails]
 
+    def by_numpy(self, *arrays: Any) -> None:
+        """Run the group step by step on NumPy.
+
+        Parameters
+        ----------
+        arrays
+            The arrays of ``outputs``, which are written, and of ``inputs``.
+        """
+        values: dict[Symbol, Any] = dict(zip((*self.outputs, *self.inputs), arrays, strict=True))
+        targets = {x: values[x] for x in self.outputs}
+        for step in self.steps:
+            scalars = iter(step.scalars)
+            given = [values[x] if type(x) is Symbol else next(scalars) for x in step.inputs]
+            target = targets.get(step.out)
+            if target is None:
+                target = np.empty(shape_of(step.out), step.out.dtype)
+            if step.kind is Kind.FRESH:
+                target[...] = step.run(*given)
+            else:
+                step.run(*given, out=target)
+            values[step.out] = target
+        for step in self.tails:
+            axis, keepdims = step.params["axis"], step.params["keepdims"]
+            step.run(values[step.inputs[0]], axis, None, targets[step.out], keepdims)
+
     def __repr__(self) -> str:
         return f"<group over {self.shape}: {', '.join(step.op for step in self.members)}>"
 
@@ -171,6 +197,17 @@ class Group:
 def symbols(steps: Iterable[Step]) -> list[Symbol]:
     """Return the symbols that steps read, in the order of first use."""
     return list(dict.fromkeys(x for step in steps for x in step.inputs if type(x) is Symbol))
+
+
+def symbol_like(x: Symbol, shape: Shape | None = None, dtype: Any = None) -> Symbol:
+    """Return a new symbol with the shape and dtype of another one, or with those given."""
+    return Symbol(x.graph, x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
+
+
+def count_ops(steps: Iterable[Step]) -> str:
+    """Return a description of how often each op occurs among steps."""
+    counts = Counter(step.op for step in steps)
+    return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())
 
 
 def shape_of(x: Symbol) -> Shape:

@@ -25,7 +25,7 @@ from ...core.extend import (
 )
 
 
-def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
+def retraced(program: Graph, arrays: Sequence[Any]) -> Graph:
     """Return a program as if it had been traced with inputs of known shapes.
 
     Sizes that depend on values remain unknown.
@@ -58,7 +58,7 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     return graph
 
 
-def body_of(node: Node) -> dict[str, Any] | None:
+def scan_body(node: Node) -> dict[str, Any] | None:
     """Return the parameters of a scan with known shapes; ``program`` is its body, for them.
 
     None if the body's shapes are still unknown.
@@ -86,7 +86,7 @@ def body_of(node: Node) -> dict[str, Any] | None:
     program = forward_only(body)
     if any(unsure(x.shape) for x in body.inputs) or [x.shape for x in body.inputs] != shapes:
         try:
-            program = at_sizes(program, specs)
+            program = retraced(program, specs)
         except Exception:  # its kernel gives a better message
             return None
     (params["length"],) = lengths
@@ -100,7 +100,7 @@ def body_of(node: Node) -> dict[str, Any] | None:
     return params
 
 
-def expanded(node: Node) -> Graph | None:
+def kernel_graph(node: Node) -> Graph | None:
     """Return a graph of a node's portable kernel, whose outputs are the node's results.
 
     The graph's inputs are the node's own symbols. It is None if a graph cannot hold what the kernel

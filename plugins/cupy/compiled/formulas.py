@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import SCALARS, Symbol, registry
-from ...planned.steps import Step
+from ...planned import Step
 
 #: By a dtype's name, the C type of its numbers in memory.
 _IN_MEMORY = {

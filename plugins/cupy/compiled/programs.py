@@ -13,18 +13,17 @@ give the plan's results, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_by_node, unsure
-from ...planned.tracing import at_sizes
+from ...planned import Run, retraced
 from .lowering import DeviceLowering
-from .plan import PER_THREAD, Plan
-from .state import State
+from .plan import PER_THREAD, Plan, State
 
 # -- CUDA graphs -----------------------------------------------------------------------------------
 
@@ -218,7 +217,6 @@ class _Flats:
 # -- programs --------------------------------------------------------------------------------------
 
 
-Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: The maximum of shapes that are planned for, and of streams that are captured for.
 _SHAPES, _STREAMS = 16, 4
 
@@ -320,7 +318,7 @@ class Programs:
         pairs = zip(program.inputs, arrays, strict=True)
         try:
             if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
-                program = at_sizes(program, arrays)
+                program = retraced(program, arrays)
         except Exception as error:  # if a shape rule refuses, the kernel gives a better message
             return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
         with compiling():
