@@ -23,10 +23,11 @@ To run groups otherwise than as ufuncs (``plugins.fused``), pass an :class:`Emit
 To write a rule of an op, return a :data:`Rule` from ``gradtape_lowerings``. Rules add steps to a
 :class:`Lowering`, whose values are symbols with a :data:`Shape`: :func:`symbol_like` makes one,
 :func:`shape_of`, :func:`size_of` and :func:`bytes_of` measure it. :data:`RULES` are those for
-NumPy; they share :func:`reshaped`, :func:`exponentials_of`, :func:`has_rows_of_logits`,
-:func:`cast_into` and :func:`for_arrays_only`.
+NumPy; they share :func:`elementwise`, :func:`reshaped`, :func:`exponentials_of`,
+:func:`has_rows_of_logits`, :func:`cast_into` and :func:`for_arrays_only`.
 
-To plan for another backend (``plugins.cupy.compiled``): :func:`retraced` fixes sizes, a subclass of
+To plan for another backend (``plugins.cupy.compiled``): :func:`has_dtypes` checks a call's arrays,
+:func:`retraced` fixes sizes, a subclass of
 :class:`Lowering` makes the steps (:func:`view_kernel` its views), :func:`packed` takes out each
 :class:`Pack`, :func:`grouped` orders the rest as a list of :data:`Item`, and after changes
 :func:`close_groups` sets what crosses their borders. :func:`lifetimes` says how long each value is
@@ -40,66 +41,40 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.extend import default, hookimpl, plain
-from .combining import Emitter, Item, Pack, close_groups, grouped, packed
-from .lowering import Lowering, view_kernel
-from .memory import Packed, lifetimes
-from .plan import Plans, Run, pack_line, planned, planned_by
-from .rules import (
-    RULES,
-    Rule,
-    cast_into,
-    exponentials_of,
-    for_arrays_only,
-    has_rows_of_logits,
-    reshaped,
-)
-from .steps import (
-    Group,
-    Kind,
-    Shape,
-    Step,
-    bytes_of,
-    count_ops,
-    shape_of,
-    size_of,
-    symbol_like,
-)
-from .tracing import retraced
-
-__all__ = [
-    "RULES",
-    "Emitter",
-    "Group",
-    "Item",
-    "Kind",
-    "Lowering",
-    "Pack",
-    "Packed",
-    "Plans",
-    "Rule",
-    "Run",
-    "Shape",
-    "Step",
-    "bytes_of",
-    "cast_into",
-    "close_groups",
-    "count_ops",
-    "exponentials_of",
-    "for_arrays_only",
-    "grouped",
-    "has_rows_of_logits",
-    "lifetimes",
-    "pack_line",
-    "packed",
-    "planned",
-    "planned_by",
-    "reshaped",
-    "retraced",
-    "shape_of",
-    "size_of",
-    "symbol_like",
-    "view_kernel",
-]
+from .combining import Emitter as Emitter
+from .combining import Item as Item
+from .combining import Pack as Pack
+from .combining import close_groups as close_groups
+from .combining import grouped as grouped
+from .combining import packed as packed
+from .lowering import Lowering as Lowering
+from .lowering import view_kernel as view_kernel
+from .memory import Packed as Packed
+from .memory import lifetimes as lifetimes
+from .plan import Plans as Plans
+from .plan import Run as Run
+from .plan import pack_line as pack_line
+from .plan import planned as planned
+from .plan import planned_by as planned_by
+from .rules import RULES as RULES
+from .rules import Rule as Rule
+from .rules import cast_into as cast_into
+from .rules import elementwise as elementwise
+from .rules import exponentials_of as exponentials_of
+from .rules import for_arrays_only as for_arrays_only
+from .rules import has_rows_of_logits as has_rows_of_logits
+from .rules import reshaped as reshaped
+from .steps import Group as Group
+from .steps import Kind as Kind
+from .steps import Shape as Shape
+from .steps import Step as Step
+from .steps import bytes_of as bytes_of
+from .steps import count_ops as count_ops
+from .steps import shape_of as shape_of
+from .steps import size_of as size_of
+from .steps import symbol_like as symbol_like
+from .tracing import has_dtypes as has_dtypes
+from .tracing import retraced as retraced
 
 
 @hookimpl(trylast=True)

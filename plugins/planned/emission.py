@@ -144,9 +144,7 @@ class Emission:
             if before is not None:
                 out = before.out
                 here = any(
-                    x is self._whole.get(y, y) and y.shape == out.shape
-                    for y in before.inputs
-                    if type(y) is Symbol
+                    x is self._whole.get(y, y) and y.shape == out.shape for y in before.symbols
                 )
                 if not here or x.dtype != out.dtype or bytes_of(x) != bytes_of(out):
                     continue
@@ -171,11 +169,11 @@ class Emission:
 
     def arguments(self, step: Step) -> list[str]:
         """Return the arguments of a step's function."""
-        scalars = iter(step.scalars)
-        return [
-            self.name(x) if type(x) is Symbol else self.bind(next(scalars), "s")
-            for x in step.inputs
-        ]
+        return step.arguments(self.name, self.bind_scalar)
+
+    def bind_scalar(self, value: Any) -> str:
+        """Return a name for a number among the arguments of steps."""
+        return self.bind(value, "s")
 
     # -- the function ----------------------------------------------------------------------------
 
@@ -342,7 +340,7 @@ class Emission:
 
     def _drop(self, step: Step, moment: int) -> None:
         """Delete large arrays that are not buffers after their last use."""
-        seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
+        seen = dict.fromkeys((*step.symbols, *step.outputs))
         names = [
             self.names[x]
             for x in seen
@@ -390,8 +388,7 @@ class Emission:
             x
             for step in self._moments
             if isinstance(step, Step) and step.kind in (Kind.VIEW, Kind.CALL)
-            for x in step.inputs
-            if type(x) is Symbol
+            for x in step.symbols
         }
 
     def _place_stack(self, stack: Stack, moment: int) -> None:

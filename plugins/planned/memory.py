@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.extend import Symbol
 from .combining import Pack
-from .steps import Kind, Shape, Step
+from .steps import Kind, Shape
 
 # -- lifetimes -------------------------------------------------------------------------------------
 
@@ -29,7 +29,7 @@ def lifetimes(
     Parameters
     ----------
     moments
-        Steps, and objects with ``members``, in the order in which they run.
+        Steps, groups and stacks, in the order in which they run.
     needed
         The values that other code holds after the last moment.
     given
@@ -39,12 +39,10 @@ def lifetimes(
     last: dict[Symbol, int] = dict.fromkeys(given, len(moments))
     for moment in range(len(moments) - 1, -1, -1):
         item = moments[moment]
-        for step in [item] if isinstance(item, Step) else item.members:
+        for step in item.members:
             views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.view is not False)
             until = max((last.setdefault(x, moment) for x in step.outputs), default=moment)
-            for x in step.inputs:
-                if type(x) is not Symbol:
-                    continue
+            for x in step.symbols:
                 last[x] = max(last.get(x, moment), until if views else moment)
                 if views and any(y in fresh for y in step.outputs):
                     fresh.add(x)

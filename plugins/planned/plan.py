@@ -22,14 +22,13 @@ from ...core.extend import (
     node_by_node,
     registry,
     stage,
-    unsure,
 )
 from .combining import Emitter, Pack
 from .emission import Emission
 from .lowering import Lowering
 from .memory import Packed
 from .steps import Group, Kind, Step, count_ops, shape_of
-from .tracing import retraced
+from .tracing import has_dtypes, retraced
 
 # -- the bodies of scans ---------------------------------------------------------------------------
 
@@ -182,7 +181,7 @@ class Plans:
         key = tuple([(x.shape, x.dtype) for x in arrays])
         found = self._plans.get(key)
         if found is None:
-            if len(self._plans) >= _SHAPES or not self._is_typed(arrays):
+            if len(self._plans) >= _SHAPES or not has_dtypes(self.program, arrays):
                 return self._by_nodes(arrays)
             found = self._plans[key] = self._plan(arrays)
         if self._alone is None:
@@ -204,21 +203,16 @@ class Plans:
     def _plan(self, arrays: Sequence[Any], telling: bool = False) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
-        pairs = zip(program.inputs, arrays, strict=True)
-        if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
-            try:
-                program = joined_pulls(retraced(program, arrays))
-            except Exception:  # if a shape rule refuses, the kernel gives a better message
-                return (lambda *arrays: self._by_nodes(arrays)), None
+        try:
+            program = retraced(program, arrays)
+            if program is not self.program:
+                program = joined_pulls(program)
+        except Exception:  # if a shape rule refuses, the kernel gives a better message
+            return (lambda *arrays: self._by_nodes(arrays)), None
         with compiling():
             lowered = Lowering(program, registry().host_backend, arrays)
             emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
             return emission.function(), emission
-
-    def _is_typed(self, arrays: Sequence[Any]) -> bool:
-        """Return whether arrays have the dtypes of the trace."""
-        pairs = zip(self.program.inputs, arrays, strict=True)
-        return all(x.dtype == array.dtype for x, array in pairs)
 
     def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
         if self._others is None:

@@ -13,12 +13,13 @@ The sum of a product starts with +0, so the result has no -0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import SCALARS, Node, Symbol, argument_of, kernel_of
+from ...core.extend import SCALARS, Node, Symbol, kernel_of
 from .steps import Kind, Shape, Step, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
@@ -140,11 +141,7 @@ def _mean(lowering: Lowering, node: Node) -> bool:
     if not _reduced(lowering, node, np.add, total):
         return False
     count = float(size_of(x) // size_of(out))
-    scalars = (np.array(count, out.dtype),)
-    total = lowering.look(total)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
-    )
+    elementwise(lowering, np.divide, lowering.look(total), count, out=out)
     return True
 
 
@@ -188,6 +185,35 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
         return False
     lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
     return True
+
+
+def elementwise(
+    lowering: Lowering,
+    ufunc: np.ufunc,
+    *inputs: Any,
+    out: Symbol | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Add a step that computes a ufunc; return its result.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    ufunc
+        The ufunc.
+    inputs
+        Its inputs; numbers get the dtype of the first symbol.
+    out
+        The result; by default a new symbol, with the shape and dtype of the first symbol.
+    dtype
+        The dtype of the new symbol.
+    """
+    like = next(x for x in inputs if type(x) is Symbol)
+    scalars = [np.array(x, like.dtype) for x in inputs if type(x) in SCALARS]
+    out = symbol_like(like, dtype=dtype) if out is None else out
+    step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), scalars=scalars)
+    return lowering.append(step)
 
 
 def reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
@@ -259,10 +285,7 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.kind != "f":
         return False
-    zero = np.zeros((), x.dtype)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "maximum", np.maximum, (x, 0.0), (out,), {}, False, (zero,))
-    )
+    elementwise(lowering, np.maximum, x, 0.0, out=out)
     return True
 
 
@@ -281,11 +304,11 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
         return False
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
-        lowering.add(Kind.ELEMENTWISE, "square", np.square, (x,), out)
+        elementwise(lowering, np.square, x, out=out)
         return True
-    scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
+    scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
-    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
 
 
@@ -294,15 +317,9 @@ def _sigmoid(lowering: Lowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x):
         return False
-
-    def add(ufunc: np.ufunc, *inputs: Any, out: Symbol | None = None) -> Symbol:
-        scalars = [np.array(y, x.dtype) for y in inputs if type(y) in SCALARS]
-        out = symbol_like(x) if out is None else out
-        step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), {}, False, scalars)
-        return lowering.append(step)
-
+    add = partial(elementwise, lowering)
     e = add(np.exp, add(np.negative, add(np.absolute, x)))
-    positive = add(np.greater_equal, x, 0.0, out=symbol_like(x, dtype=np.dtype(bool)))
+    positive = add(np.greater_equal, x, 0.0, dtype=np.dtype(bool))
     add(np.divide, add(np.maximum, e, positive), add(np.add, e, 1.0), out=out)
     return True
 
@@ -370,7 +387,7 @@ def _softmax(lowering: Lowering, node: Node) -> bool:
     if type(axis) is not int or x.dtype.char not in "fd":
         return False
     exponentials, total = exponentials_of(lowering, x, axis % len(shape_of(x)))[1:]
-    lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
+    elementwise(lowering, np.divide, exponentials, total, out=out)
     return True
 
 
@@ -382,12 +399,11 @@ def _cross_entropy(lowering: Lowering, node: Node) -> bool:
     count = shape_of(x)[0]
     _check(lowering, node)
     shifted, _, total = exponentials_of(lowering, x, 1)
-    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), symbol_like(total))
-    flat = reshaped(lowering, logs, (count,))
+    flat = reshaped(lowering, elementwise(lowering, np.log, total), (count,))
     rows, picked = np.arange(count), symbol_like(flat)
     lowering.optional.add(picked)
     lowering.steps.append(_call("pick", lambda x, at: x[rows, at], (shifted, labels), picked))
-    lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (flat, picked), out)
+    elementwise(lowering, np.subtract, flat, picked, out=out)
     return True
 
 
@@ -429,8 +445,8 @@ def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, S
     params = {"axis": axis, "keepdims": True}
     reduced = symbol_like(x, column)
     top = lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (x,), reduced, **params)
-    shifted = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (x, top), symbol_like(x))
-    exponentials = lowering.add(Kind.ELEMENTWISE, "exp", np.exp, (shifted,), symbol_like(x))
+    shifted = elementwise(lowering, np.subtract, x, top)
+    exponentials = elementwise(lowering, np.exp, shifted)
     total = symbol_like(x, column)
     total = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (exponentials,), total, **params)
     return shifted, exponentials, total

@@ -105,6 +105,31 @@ class Step:
         return symbol
 
     @property
+    def members(self) -> list[Step]:
+        """Itself, as a group of one."""
+        return [self]
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """The symbols among its inputs."""
+        return [x for x in self.inputs if type(x) is Symbol]
+
+    def arguments(
+        self, of: Callable[[Symbol], Any], of_scalar: Callable[[Any], Any] | None = None
+    ) -> list[Any]:
+        """Return the arguments of ``run``, or what stands for them.
+
+        Parameters
+        ----------
+        of
+            A function that returns the argument for a symbol.
+        of_scalar
+            The same for one of ``scalars``, which stand for themselves by default.
+        """
+        scalars = iter(self.scalars if of_scalar is None else map(of_scalar, self.scalars))
+        return [of(x) if type(x) is Symbol else next(scalars) for x in self.inputs]
+
+    @property
     def elementwise(self) -> bool:
         """Whether each element of the result depends only on the elements at its position."""
         return self.kind is Kind.ELEMENTWISE or self.kind is Kind.FRESH
@@ -176,8 +201,7 @@ class Group:
         values: dict[Symbol, Any] = dict(zip((*self.outputs, *self.inputs), arrays, strict=True))
         targets = {x: values[x] for x in self.outputs}
         for step in self.steps:
-            scalars = iter(step.scalars)
-            given = [values[x] if type(x) is Symbol else next(scalars) for x in step.inputs]
+            given = step.arguments(values.__getitem__)
             target = targets.get(step.out)
             if target is None:
                 target = np.empty(shape_of(step.out), step.out.dtype)
@@ -196,7 +220,7 @@ class Group:
 
 def symbols(steps: Iterable[Step]) -> list[Symbol]:
     """Return the symbols that steps read, in the order of first use."""
-    return list(dict.fromkeys(x for step in steps for x in step.inputs if type(x) is Symbol))
+    return list(dict.fromkeys(x for step in steps for x in step.symbols))
 
 
 def symbol_like(x: Symbol, shape: Shape | None = None, dtype: Any = None) -> Symbol:

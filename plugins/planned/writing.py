@@ -95,14 +95,11 @@ def write_group(emission: Emission, group: Group, outputs: Container[Symbol]) ->
         return sliced[name]
 
     scratch = _Scratch(emission, rows, shape, whole or shape[0] % rows == 0)
-    last = {x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol}
+    last = {x: i for i, step in enumerate(group.steps) for x in step.symbols}
     for i, step in enumerate(group.steps):
-        scalars = iter(step.scalars)
-        given = [
-            here(x) if type(x) is Symbol else emission.bind(next(scalars), "s") for x in step.inputs
-        ]
+        given = step.arguments(here, emission.bind_scalar)
         call = f"{emission.bind(step.run, 'k')}({', '.join(given)}"
-        gone = [x for x in dict.fromkeys(step.inputs) if type(x) is Symbol and last[x] == i]
+        gone = [x for x in dict.fromkeys(step.symbols) if last[x] == i]
         out = step.out
         if step.kind is Kind.FRESH:
             target = here(out) + "[...]" if out in outputs else names.setdefault(out, f"t{i}")

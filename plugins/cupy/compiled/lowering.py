@@ -20,6 +20,7 @@ from ...planned import (
     Rule,
     Step,
     cast_into,
+    elementwise,
     exponentials_of,
     for_arrays_only,
     has_rows_of_logits,
@@ -114,14 +115,13 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     shifted, _, total = exponentials_of(lowering, x, 1)
-    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), symbol_like(total))
+    logs = elementwise(lowering, np.log, total)
     column, hits = _hits(lowering, x, labels)
     count, classes = shape_of(x)
     kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), symbol_like(x))
-    picked, losses = symbol_like(total), symbol_like(total)
-    params = {"axis": 1, "keepdims": True}
+    picked, params = symbol_like(total), {"axis": 1, "keepdims": True}
     picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
-    losses = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (logs, picked), losses)
+    losses = elementwise(lowering, np.subtract, logs, picked)
     losses = _or_nan(lowering, losses, column, classes, symbol_like(total))
     reshaped(lowering, losses, (count,), out)
     return True
@@ -133,11 +133,10 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = exponentials_of(lowering, x, 1)[1:]
-    shares, given = symbol_like(x), (exponentials, total)
-    shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, given, shares)
+    shares = elementwise(lowering, np.divide, exponentials, total)
     column, hits = _hits(lowering, x, labels)
     one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), symbol_like(x))
-    less = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), symbol_like(x))
+    less = elementwise(lowering, np.subtract, shares, one)
     _or_nan(lowering, less, column, shape_of(x)[1], out)
     return True
 

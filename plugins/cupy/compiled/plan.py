@@ -236,7 +236,7 @@ class Plan:
             if not isinstance(item, Step) or _joins(item):
                 continue
             if item.kind is not Kind.VIEW or item.out in wanted:
-                wanted.update(x for x in item.inputs if type(x) is Symbol)
+                wanted.update(item.symbols)
         return wanted
 
     # -- the order of all calls ------------------------------------------------------------------
@@ -338,11 +338,7 @@ class Plan:
     def _call(self, step: Step) -> None:
         if step.kind is not Kind.VIEW:
             self.host.append(step)
-        scalars = iter(step.scalars)
-        given = [
-            (self.number(x), None) if type(x) is Symbol else (None, next(scalars))
-            for x in step.inputs
-        ]
+        given = step.arguments(lambda x: (self.number(x), None), lambda scalar: (None, scalar))
         numbers, run, several = [*map(self.number, step.outputs)], step.run, step.several
 
         def call(values: Values) -> None:

@@ -19,7 +19,7 @@ from ....core.extend import Node, Symbol
 from ...ops.network.convolution import conv_windows
 from ...ops.network.windows import Windows
 from ...planned import RULES as PLANNED
-from ...planned import Kind, Shape, Step, reshaped, shape_of, symbol_like
+from ...planned import Kind, Shape, Step, elementwise, reshaped, shape_of, symbol_like
 from .formulas import memory_type
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _of_floats(node: Node) -> bool:
 
 def _copied(lowering: DeviceLowering, x: Symbol) -> Symbol:
     """Add a copy that makes a view contiguous."""
-    return lowering.add(Kind.ELEMENTWISE, "positive", np.positive, (x,), symbol_like(x))
+    return elementwise(lowering, np.positive, x)
 
 
 def _constant(
@@ -263,27 +263,20 @@ def _max_pool_scatter(lowering: DeviceLowering, node: Node) -> bool:
         return False
     shares = {}
     taken: Symbol | None = None
+    truth = partial(elementwise, lowering, dtype=np.dtype(bool))
     for place, part in where.parts():
         here = _part(lowering, x, (slice(None), *part, slice(None)))
-        hit = _truth(lowering, "equal", here, largest)
-        hit = _truth(lowering, "logical_or", hit, _truth(lowering, "not_equal", here, here))
-        if taken is not None:
-            free = _truth(lowering, "logical_not", taken)
-            hit, taken = (
-                _truth(lowering, "logical_and", hit, free),
-                _truth(lowering, "logical_or", taken, hit),
-            )
-        else:
+        hit = truth(np.equal, here, largest)
+        hit = truth(np.logical_or, hit, truth(np.not_equal, here, here))
+        if taken is None:
             taken = hit
+        else:
+            free = truth(np.logical_not, taken)
+            hit, taken = truth(np.logical_and, hit, free), truth(np.logical_or, taken, hit)
         share = Step(Kind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (symbol_like(g),))
         shares[place] = lowering.append(share)
     lowering.same(out, _interleaved(lowering, shares, where))
     return True
-
-
-def _truth(lowering: DeviceLowering, name: str, *inputs: Symbol) -> Symbol:
-    out = symbol_like(inputs[0], dtype=np.dtype(bool))
-    return lowering.add(Kind.ELEMENTWISE, name, getattr(np, name), inputs, out)
 
 
 def _interleaved(
