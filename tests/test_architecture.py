@@ -46,7 +46,6 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupyx.scipy.special
         plugins.cupy.diagnosis: (by name)
         plugins.mpi: mpi4py
-        plugins.jax.backend: (by name)
         plugins.jax.backend: jax
         plugins.jax.backend: jax.scipy.special
         plugins.jax.backend: plugins.jax.compiling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -227,16 +227,8 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
 
 def _late(op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
-
-    @cache
-    def found() -> Callable[..., Any]:
-        kernel: Callable[..., Any] = late("plugins.cupy.kernels").KERNELS[op]
-        return kernel
-
-    def kernel(*arrays: Any, **params: Any) -> Any:
-        return found()(_backend.xp, *arrays, **params)
-
-    return kernel
+    kernel = late_entry("plugins.cupy.kernels", "KERNELS", op)
+    return lambda *arrays, **params: kernel(_backend.xp, *arrays, **params)
 
 
 @hookimpl(trylast=True)

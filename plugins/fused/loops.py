@@ -402,8 +402,7 @@ class Loops(Emitter):
         """
         if len(step.outputs) != 1:  # several, for example of a `cond`
             return False
-        symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
-        if any(np.dtype(x.dtype).name not in DTYPES for x in symbols):
+        if any(np.dtype(x.dtype).name not in DTYPES for x in (*step.symbols, *step.outputs)):
             return False
         if step.kind is Kind.REDUCTION:
             return _is_sum_of_rows(step)
@@ -442,12 +441,9 @@ def _is_sum_of_rows(step: Step) -> bool:
 def _ties() -> bool:
     """Return whether NumPy's ``maximum`` of a zero and a negative zero is the second one here."""
     zeros, negative = np.zeros(37, np.float32), np.full(37, -0.0, np.float32)
-    pairs = [(f(a, b), b) for f in (np.maximum, np.minimum) for a, b in _both(zeros, negative)]
+    both = ((zeros, negative), (negative, zeros))
+    pairs = [(f(a, b), b) for f in (np.maximum, np.minimum) for a, b in both]
     return all((np.signbit(found) == np.signbit(b)).all() for found, b in pairs)
-
-
-def _both(a: Any, b: Any) -> list[tuple[Any, Any]]:
-    return [(a, b), (b, a)]
 
 
 _LAST_OF_ZEROS = _ties()
