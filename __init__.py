@@ -65,7 +65,7 @@ _TABLE = {
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
     ".layers.models.model": "Input Model",
-    ".plugins.numpy.threads": "limit_threads",
+    ".plugins.numpy.backend": "limit_threads",
     ".plugins.ops.analysis.covariance": "average corrcoef cov",
     ".plugins.ops.analysis.curve_fitting": "interp poly polyfit roots trapezoid",
     ".plugins.ops.analysis.differences": "diff ediff1d gradient unwrap",

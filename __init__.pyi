@@ -99,7 +99,7 @@ from .core.transforms.vectors import flatten as flatten
 from .core.transforms.vmap import vmap as vmap
 from .layers.models.model import Input as Input
 from .layers.models.model import Model as Model
-from .plugins.numpy.threads import limit_threads as limit_threads
+from .plugins.numpy.backend import limit_threads as limit_threads
 from .plugins.ops.analysis.covariance import average as average
 from .plugins.ops.analysis.covariance import corrcoef as corrcoef
 from .plugins.ops.analysis.covariance import cov as cov

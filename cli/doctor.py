@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.errors import BackendUnavailable
 from ..core.extend import DISABLE, face, late, registry
-from ..plugins.numpy.threads import NEEDED, pools
+from ..plugins.numpy.backend import NEEDED, pools
 from .launching import THREADS, cores, quota
 from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend

@@ -16,7 +16,7 @@ from ..core.extend import communicator, place, ranks_in_words, registry
 from ..distributed import init
 from ..distributed.faults.lifeline import hostname
 from ..distributed.trying import gathered, timed, tried
-from ..plugins.numpy.threads import pools
+from ..plugins.numpy.backend import pools
 from .doctor import filled
 from .launching import cores, quota
 from .plugins import unavailable

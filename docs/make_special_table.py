@@ -19,8 +19,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
 from gradtape.plugins.scipy.building import NAMES, Refusal, Row  # noqa: E402
-from gradtape.plugins.scipy.plugin import INSTEAD  # noqa: E402
-from gradtape.plugins.scipy.tables import FUNCTIONS  # noqa: E402
+from gradtape.plugins.scipy.plugin import INSTEAD, building  # noqa: E402
 
 HEAD = """# Special functions
 
@@ -139,7 +138,7 @@ def helpers() -> Iterator[tuple[str, str]]:
 
 def counts() -> str:
     """Return how many functions there are, in words."""
-    public = [row for row in FUNCTIONS.values() if not row.private]
+    public = [row for row in building().FUNCTIONS.values() if not row.private]
     smooth = [row for row in public if row.differentiable]
     full = [row for row in smooth if len(row.differentiable) == len(row.formulas)]
     return (
@@ -160,7 +159,9 @@ def page() -> str:
     lines += [*markdown_rows(("function", "instead"), instead), LEGEND]
     lines += [*markdown_rows(("name", "what it returns"), helpers()), TABLE]
     header = ("function", "argument", "derivative", "source")
-    lines += markdown_rows(header, (line for row in FUNCTIONS.values() for line in rows(row)))
+    lines += markdown_rows(
+        header, (line for row in building().FUNCTIONS.values() for line in rows(row))
+    )
     return "\n".join(lines).rstrip() + "\n"
 
 

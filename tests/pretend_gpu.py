@@ -24,7 +24,7 @@ from pretend_streams import Timeline
 
 import gradtape as gt
 from gradtape.core.extend import Backend, hookimpl
-from gradtape.plugins.cupy.guarding import guarded
+from gradtape.plugins.cupy.devices import guarded
 from gradtape.plugins.cupy.names import Namespace
 
 __all__ = ["Plugin", "PretendBackend", "as_cupy", "forget_cupy", "make"]

@@ -46,7 +46,6 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.cupy.backend: cupyx.scipy.special
         plugins.cupy.diagnosis: (by name)
         plugins.mpi: mpi4py
-        plugins.jax.backend: (by name)
         plugins.jax.backend: jax
         plugins.jax.backend: jax.scipy.special
         plugins.jax.backend: plugins.jax.compiling
@@ -55,7 +54,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.engine: jax
         plugins.jax.engine: plugins.jax.communicator
         plugins.numpy.backend: (by name)
-        plugins.numpy.threads: threadpoolctl
+        plugins.numpy.backend: threadpoolctl
         plugins.fused.compiler: (by name)
         plugins.scipy.building: (by name)
         reports.models: matplotlib.figure

@@ -25,6 +25,7 @@ import numpy as np
 
 from ...core.extend import decode_index, kind_of, numpy_dtype, registry
 from ..ops.common.kernels import in_float32
+from ..ops.network.convolution import conv_windows
 from ..ops.network.windows import Windows
 from ..ops.random import philox
 
@@ -33,12 +34,6 @@ from ..ops.random import philox
 
 #: The maximum size of the rows at a time, in bytes.
 _MOST = 2**28
-
-
-def _windows(x: Any, w: Any, params: dict[str, Any]) -> Windows:
-    return Windows(
-        x.shape[1:-1], w.shape[:-2], params["strides"], params["padding"], params["dilations"]
-    )
 
 
 def _parts(x: Any, where: Windows) -> Iterator[slice]:
@@ -50,13 +45,7 @@ def _parts(x: Any, where: Windows) -> Iterator[slice]:
 
 def _rows(xp: Any, x: Any, where: Windows) -> Any:
     """Return a matrix with a row for each window on padded images."""
-    rank = len(where.kernel)
-    inside = x.strides[1 : 1 + rank]
-    steps = [n * s for n, s in zip(inside, where.strides, strict=True)]
-    places = [n * d for n, d in zip(inside, where.dilations, strict=True)]
-    shape = (x.shape[0], *where.out, *where.kernel, x.shape[-1])
-    strides = (x.strides[0], *steps, *places, x.strides[-1])
-    seen = xp.lib.stride_tricks.as_strided(x, shape, strides)
+    seen = xp.lib.stride_tricks.as_strided(x, *where.view_layout(x.shape, x.strides))
     return seen.reshape(x.shape[0] * prod(where.out), prod(where.kernel) * x.shape[-1])
 
 
@@ -74,7 +63,7 @@ def _convolved(xp: Any, x: Any, w: Any, where: Windows) -> Any:
 
 
 def _conv(xp: Any, x: Any, w: Any, **params: Any) -> Any:
-    where = _windows(x, w, params) if x.ndim == w.ndim == len(params["strides"]) + 2 else None
+    where = conv_windows(x, w, params) if x.ndim == w.ndim == len(params["strides"]) + 2 else None
     plain = where is not None and _is_plain(params.get("groups", 1), x.shape, w.shape, where.out)
     if where is None or not plain or x.shape[-1] != w.shape[-2]:
         return _portable("conv")(xp, x, w, **params)
@@ -82,7 +71,7 @@ def _conv(xp: Any, x: Any, w: Any, **params: Any) -> Any:
 
 
 def _conv_to_filters(xp: Any, g: Any, x: Any, like: Any, **params: Any) -> Any:
-    where = _windows(x, like, params)
+    where = conv_windows(x, like, params)
     if not _is_plain(params.get("groups", 1), g.shape, x.shape, like.shape):
         return _portable("conv_to_filters")(xp, g, x, like, **params)
     x, total = where.padded(xp, x), None
@@ -97,7 +86,7 @@ def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
     """Convolve gradients, spaced apart by the strides, with flipped filters."""
     if not _is_plain(params.get("groups", 1), g.shape, w.shape, like.shape):
         return _portable("conv_to_images")(xp, g, w, like, **params)
-    where, window = _windows(like, w, params), w.shape[:-2]
+    where, window = conv_windows(like, w, params), w.shape[:-2]
     spans = [(k - 1) * d for k, d in zip(window, where.dilations, strict=True)]
     sizes = tuple(n + span for n, span in zip(where.sizes, spans, strict=True))
     into, of = [], []
@@ -241,23 +230,10 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
 # -- random numbers --------------------------------------------------------------------------------
 
 
-def _uniform(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
-    return philox.uniform(xp, key, shape, dtype)
-
-
-def _uniform_like(xp: Any, key: Any, like: Any) -> Any:
-    return philox.uniform(xp, key, like.shape[key.ndim - 1 :], numpy_dtype(like.dtype))
-
-
-def _split(xp: Any, key: Any, like: Any) -> Any:
-    return philox.split(xp, key, like.shape[0])
-
-
 def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     if 0 < high - low <= philox.MOST_INTEGERS:
         return philox.integers(xp, key, shape, low, high)
-    on_host: Any = registry().op("random_integers").kernel
-    return on_host(xp, key, shape=shape, low=low, high=high)
+    return _portable("random_integers")(xp, key, shape=shape, low=low, high=high)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {
@@ -269,8 +245,6 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "conv": in_float32(_conv),
     "conv_to_filters": in_float32(_conv_to_filters),
     "conv_to_images": in_float32(_conv_to_images),
+    **philox.KERNELS,
     "random_integers": _integers,
-    "random_split": _split,
-    "random_uniform": _uniform,
-    "random_uniform_like": _uniform_like,
 }

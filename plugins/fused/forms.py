@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Symbol, registry
-from ..planned.steps import Step, size_of
+from ..planned import Step, size_of
 from .compiler import LIBRARY
 
 # -- functions in single precision -----------------------------------------------------------------

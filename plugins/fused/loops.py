@@ -24,8 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import Symbol
-from ..planned.combining import Emitter
-from ..planned.steps import Group, Kind, Shape, Step, shape_of
+from ..planned import Emitter, Group, Kind, Shape, Step, shape_of
 from .compiler import (
     DATA,
     DTYPE,
@@ -403,8 +402,7 @@ class Loops(Emitter):
         """
         if len(step.outputs) != 1:  # several, for example of a `cond`
             return False
-        symbols = [x for x in (*step.inputs, *step.outputs) if type(x) is Symbol]
-        if any(np.dtype(x.dtype).name not in DTYPES for x in symbols):
+        if any(np.dtype(x.dtype).name not in DTYPES for x in (*step.symbols, *step.outputs)):
             return False
         if step.kind is Kind.REDUCTION:
             return _is_sum_of_rows(step)
@@ -429,7 +427,7 @@ class Loops(Emitter):
         few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL - exact for step in steps)
         if few or len(steps) > _MOST_STEPS:
             return None
-        return compiled(source(group, exact), _by_numpy(group))
+        return compiled(source(group, exact), group.by_numpy)
 
 
 def _is_sum_of_rows(step: Step) -> bool:
@@ -443,12 +441,9 @@ def _is_sum_of_rows(step: Step) -> bool:
 def _ties() -> bool:
     """Return whether NumPy's ``maximum`` of a zero and a negative zero is the second one here."""
     zeros, negative = np.zeros(37, np.float32), np.full(37, -0.0, np.float32)
-    pairs = [(f(a, b), b) for f in (np.maximum, np.minimum) for a, b in _both(zeros, negative)]
+    both = ((zeros, negative), (negative, zeros))
+    pairs = [(f(a, b), b) for f in (np.maximum, np.minimum) for a, b in both]
     return all((np.signbit(found) == np.signbit(b)).all() for found, b in pairs)
-
-
-def _both(a: Any, b: Any) -> list[tuple[Any, Any]]:
-    return [(a, b), (b, a)]
 
 
 _LAST_OF_ZEROS = _ties()
@@ -481,27 +476,3 @@ def _exact() -> frozenset[str]:
 
 def _same_bits(x: Any, y: Any) -> bool:
     return bool(((x.view(np.int32) == y.view(np.int32)) | (np.isnan(x) & np.isnan(y))).all())
-
-
-def _by_numpy(group: Group) -> Callable[..., None]:
-    """Return a function in which NumPy runs a group step by step into its outputs."""
-
-    def run(*arrays: Any) -> None:
-        values: dict[Symbol, Any] = dict(zip((*group.outputs, *group.inputs), arrays, strict=True))
-        targets = {x: values[x] for x in group.outputs}
-        for step in group.steps:
-            scalars = iter(step.scalars)
-            given = [values[x] if type(x) is Symbol else next(scalars) for x in step.inputs]
-            target = targets.get(step.out)
-            if target is None:
-                target = np.empty(shape_of(step.out), step.out.dtype)
-            if step.kind is Kind.FRESH:
-                target[...] = step.run(*given)
-            else:
-                step.run(*given, out=target)
-            values[step.out] = target
-        for step in group.tails:
-            axis, keepdims = step.params["axis"], step.params["keepdims"]
-            step.run(values[step.inputs[0]], axis, None, targets[step.out], keepdims)
-
-    return run

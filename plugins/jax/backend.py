@@ -5,14 +5,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib import import_module
 from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, Engine, Stopwatch, hookimpl, numpy_dtype
+from ...core.extend import (
+    Backend,
+    BackendUnavailable,
+    Engine,
+    Stopwatch,
+    hookimpl,
+    late_entry,
+    numpy_dtype,
+)
 from .engine import JaxEngine, gradtape_launchers
 
 __all__ = [
@@ -231,7 +238,7 @@ def gradtape_collectives() -> list[Engine]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops whose portable ones read values, which are unknown to XLA."""
-    return {(op, "jax"): _late(op) for op in _KERNELS}
+    return {(op, "jax"): late_entry("plugins.jax.kernels", "KERNELS", op) for op in _KERNELS}
 
 
 #: The ops with a kernel in ``kernels``, which imports JAX, and so is imported late.
@@ -245,15 +252,6 @@ _KERNELS = (
         for like in ("", "_like")
     ),
 )
-
-
-def _late(op: str) -> Callable[..., Any]:
-    @functools.cache
-    def found() -> Callable[..., Any]:
-        kernel: Callable[..., Any] = import_module(".kernels", __package__).KERNELS[op]
-        return kernel
-
-    return lambda *arrays, **params: found()(*arrays, **params)
 
 
 @hookimpl(trylast=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from contextvars import ContextVar
 from itertools import chain
 from math import prod
@@ -146,12 +147,7 @@ def _when_known(given: Sequence[Any]) -> Any:
     known = arrays and not any(isinstance(x, jax.core.Tracer) for x in arrays)
     if known and all(prod(x.shape) <= _LARGEST_WRITTEN for x in arrays):
         return jax.ensure_compile_time_eval()
-    return _Nothing()
-
-
-class _Nothing:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *error: object) -> None: ...
+    return nullcontext()
 
 
 # -- compiled --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ refuses numbers that NumPy draws by rejection (normal, exponential, gamma).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -268,18 +269,6 @@ def _typed(kernel: Callable[..., Any]) -> Callable[..., Any]:
 # -- random numbers --------------------------------------------------------------------------------
 
 
-def _uniform(key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
-    return philox.uniform(jnp, key, shape, dtype)
-
-
-def _uniform_like(key: Any, like: Any) -> Any:
-    return philox.uniform(jnp, key, like.shape[key.ndim - 1 :], like.dtype)
-
-
-def _split(key: Any, like: Any) -> Any:
-    return philox.split(jnp, key, like.shape[0])
-
-
 def _integers(key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     bound = high - low
     if not 0 < bound <= philox.MOST_INTEGERS:
@@ -306,10 +295,8 @@ def _traced(name: str, draw: Callable[..., Any] | None) -> Callable[..., Any]:
 
 
 _DRAWS: dict[str, Callable[..., Any]] = {
+    **{name: partial(draw, jnp) for name, draw in philox.KERNELS.items()},
     "random_integers": _integers,
-    "random_split": _split,
-    "random_uniform": _uniform,
-    "random_uniform_like": _uniform_like,
 }
 _REJECTING = ("exponential", "gumbel", "normal", "truncated_normal")
 _NAMES = [

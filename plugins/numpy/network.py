@@ -43,14 +43,11 @@ _BLOCK = 1 << 21
 def _windows(x: Array, where: Windows, groups: int) -> Array:
     """Return the elements of windows: a view ([groups,] images, *windows, *places, channels)."""
     x = np.ascontiguousarray(where.padded(np, x))
-    batch, *inner, each = x.strides
-    channels = x.shape[-1] // groups
-    steps = [s * n for s, n in zip(inner, where.strides)]
-    apart = [s * n for s, n in zip(inner, where.dilations)]
-    shape = (len(x), *where.out, *where.kernel, channels)
-    strides = (batch, *steps, *apart, each)
+    shape, strides = where.view_layout(x.shape, x.strides)
     if groups > 1:
-        shape, strides = (groups, *shape), (each * channels, *strides)
+        channels = x.shape[-1] // groups
+        shape = (groups, *shape[:-1], channels)
+        strides = (strides[-1] * channels, *strides)
     return as_strided(x, shape, strides, writeable=False)
 
 

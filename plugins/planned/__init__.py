@@ -4,17 +4,86 @@ A program goes through these modules, in order. ``tracing`` fixes unknown sizes 
 ``lowering`` turns ops into steps (by ``rules``, or by tracing portable kernels). ``combining``
 finds steps that run as one: groups of elementwise steps, stacks of calls, and packs of updates.
 ``emission`` gives values their ``memory``, for as long as they are needed, and writes a Python
-function. ``plan`` keeps these functions by the shapes of inputs, and writes the bodies of scans as
-loops; ``report`` describes them. ``steps`` has the data structures of all of these.
-
-An executor may run groups otherwise than as ufuncs, by an ``Emitter`` of its own.
+function; ``writing`` has the lines of groups and joins. ``plan`` keeps these functions by the
+shapes of inputs, writes the bodies of scans as loops, and describes them. ``steps`` has the data
+structures of all of these.
 
 Variables are read when the function starts, and change after its last line. No array that other
 code may hold is written to: buffers belong to one call, and results and unpacked updates are always
 new. Packed variables alternate between two sets of arrays; a set is written to only if no other
 code still refers to it.
+
+This module is the plugin of the executors that ship with gradtape, imported when executors or
+lowerings are first needed. It is also all that other plugins may use of plans:
+
+To run groups otherwise than as ufuncs (``plugins.fused``), pass an :class:`Emitter` to
+:func:`planned_by`, which returns a :data:`Run`. An emitter receives a :class:`Group` of
+:class:`Step`, each of a :class:`Kind`; :meth:`Group.by_numpy` is what its loop must compute.
+
+To write a rule of an op, return a :data:`Rule` from ``gradtape_lowerings``. Rules add steps to a
+:class:`Lowering`, whose values are symbols with a :data:`Shape`: :func:`symbol_like` makes one,
+:func:`shape_of`, :func:`size_of` and :func:`bytes_of` measure it. :data:`RULES` are those for
+NumPy; they share :func:`elementwise`, :func:`reshaped`, :func:`exponentials_of`,
+:func:`has_rows_of_logits`, :func:`cast_into` and :func:`for_arrays_only`.
+
+To plan for another backend (``plugins.cupy.compiled``): :func:`has_dtypes` checks a call's arrays,
+:func:`retraced` fixes sizes, a subclass of
+:class:`Lowering` makes the steps (:func:`view_kernel` its views), :func:`packed` takes out each
+:class:`Pack`, :func:`grouped` orders the rest as a list of :data:`Item`, and after changes
+:func:`close_groups` sets what crosses their borders. :func:`lifetimes` says how long each value is
+needed, :class:`Packed` holds a pack's variables, and :func:`count_ops` and :func:`pack_line`
+describe a plan.
 """
 
-from .plan import Plans, planned
+from __future__ import annotations
 
-__all__ = ["Plans", "planned"]
+from collections.abc import Callable
+from typing import Any
+
+from ...core.extend import default, hookimpl, plain
+from .combining import Emitter as Emitter
+from .combining import Item as Item
+from .combining import Pack as Pack
+from .combining import close_groups as close_groups
+from .combining import grouped as grouped
+from .combining import packed as packed
+from .lowering import Lowering as Lowering
+from .lowering import view_kernel as view_kernel
+from .memory import Packed as Packed
+from .memory import lifetimes as lifetimes
+from .plan import Plans as Plans
+from .plan import Run as Run
+from .plan import pack_line as pack_line
+from .plan import planned as planned
+from .plan import planned_by as planned_by
+from .rules import RULES as RULES
+from .rules import Rule as Rule
+from .rules import cast_into as cast_into
+from .rules import elementwise as elementwise
+from .rules import exponentials_of as exponentials_of
+from .rules import for_arrays_only as for_arrays_only
+from .rules import has_rows_of_logits as has_rows_of_logits
+from .rules import reshaped as reshaped
+from .steps import Group as Group
+from .steps import Kind as Kind
+from .steps import Shape as Shape
+from .steps import Step as Step
+from .steps import bytes_of as bytes_of
+from .steps import count_ops as count_ops
+from .steps import shape_of as shape_of
+from .steps import size_of as size_of
+from .steps import symbol_like as symbol_like
+from .tracing import has_dtypes as has_dtypes
+from .tracing import retraced as retraced
+
+
+@hookimpl(trylast=True)
+def gradtape_executors() -> dict[str, Callable[..., Any]]:
+    """Provide executors: the backend's own, a kernel call per node, and plans for NumPy."""
+    return {"default": default, "plain": plain, "planned": planned}
+
+
+@hookimpl(trylast=True)
+def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Provide the steps of ops; an op with a ufunc or a formula as its kernel needs none."""
+    return {(op, "planned"): rule for op, rule in RULES.items()}

@@ -79,8 +79,8 @@ def grouped(
     for step in steps:
         space = step.space if takes(step) else None
         depth = 0
-        for x in step.inputs:
-            if type(x) is Symbol and x in depths:
+        for x in step.symbols:
+            if x in depths:
                 depth = max(depth, depths[x] + (spaces[x] != space))
         tail = step.kind is Kind.REDUCTION
         for symbol in step.outputs:
@@ -96,11 +96,11 @@ def grouped(
         (group.tails if tail else group.steps).append(step)
     placed.sort(key=lambda place: place[0])
     items = [item for _, item in placed]
-    close(items, needed)
+    close_groups(items, needed)
     return items
 
 
-def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
+def close_groups(items: Sequence[Item], needed: Container[Symbol]) -> None:
     """Set the inputs and outputs of groups.
 
     Parameters
@@ -113,13 +113,11 @@ def close(items: Sequence[Item], needed: Container[Symbol]) -> None:
     homes: dict[Symbol, Any] = {}
     outside: set[Symbol] = set()
     for item in items:
-        members = item.members if isinstance(item, Group) else [item]
-        for step in members:
+        for step in item.members:
             homes.update(dict.fromkeys(step.outputs, item))
     for item in items:
-        members = item.members if isinstance(item, Group) else [item]
-        for step in members:
-            outside.update(x for x in step.inputs if type(x) is Symbol and homes.get(x) is not item)
+        for step in item.members:
+            outside.update(x for x in step.symbols if homes.get(x) is not item)
     for item in items:
         if isinstance(item, Group):
             item.close(lambda x: x in outside or x in needed)
@@ -153,17 +151,16 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
     Parameters
     ----------
     items
-        Steps, and objects with ``members``, in order.
+        Steps and groups, in order.
     fixed
         Values with fixed memory, or that must not be in buffers.
     """
     made: dict[Symbol, int] = {}
     needed: dict[Symbol, int] = {}
     for place, item in enumerate(items):
-        for step in [item] if isinstance(item, Step) else item.members:
-            for x in step.inputs:
-                if type(x) is Symbol:
-                    needed.setdefault(x, place)
+        for step in item.members:
+            for x in step.symbols:
+                needed.setdefault(x, place)
         if isinstance(item, Step) and item.kind is Kind.ELEMENTWISE:
             made[item.out] = place
     before: dict[int, list[Stack]] = {}

@@ -10,13 +10,11 @@ import numpy as np
 from ...core.extend import FirstRun, Symbol, begin_step, end_step, set_arrays, unsure
 from .combining import Emitter, Pack, Stack, grouped, packed, stacked
 from .lowering import Lowering
-from .memory import Arena, Packed, Scratch, lifetimes, placed_parts, write_parts
-from .report import told
+from .memory import Arena, Packed, lifetimes
 from .rules import cast_into
-from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
+from .steps import Group, Kind, Shape, Step, bytes_of, count_ops, shape_of
+from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
 
-#: The size in bytes from which a group processes arrays in blocks, and the size of a block.
-_LARGE, _BLOCK = 2**18, 2**16
 #: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
 
@@ -50,8 +48,8 @@ class Emission:
         The buffers.
     loops
         The groups that the emitter runs.
-        The loops over rows, each with the number of its steps and its body.
-        The steps of loops over rows, and how many there are.
+    bodies
+        The bodies of loops over rows, each with the number of its steps.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class Emission:
                 if loop is not None:
                     self._run[id(item)] = loop
                     self.loops.append(item)
-                elif not _blocked(item):
+                elif not in_blocks(item):
                     self._moments += item.members
                     continue
             self._moments.append(item)
@@ -146,9 +144,7 @@ class Emission:
             if before is not None:
                 out = before.out
                 here = any(
-                    x is self._whole.get(y, y) and y.shape == out.shape
-                    for y in before.inputs
-                    if type(y) is Symbol
+                    x is self._whole.get(y, y) and y.shape == out.shape for y in before.symbols
                 )
                 if not here or x.dtype != out.dtype or bytes_of(x) != bytes_of(out):
                     continue
@@ -173,11 +169,11 @@ class Emission:
 
     def arguments(self, step: Step) -> list[str]:
         """Return the arguments of a step's function."""
-        scalars = iter(step.scalars)
-        return [
-            self.name(x) if type(x) is Symbol else self.bind(next(scalars), "s")
-            for x in step.inputs
-        ]
+        return step.arguments(self.name, self.bind_scalar)
+
+    def bind_scalar(self, value: Any) -> str:
+        """Return a name for a number among the arguments of steps."""
+        return self.bind(value, "s")
 
     # -- the function ----------------------------------------------------------------------------
 
@@ -212,7 +208,7 @@ class Emission:
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
             if isinstance(item, Group):
-                self._group(item, moment)
+                self._group(item)
             elif isinstance(item, Stack):
                 self._stack(item)
             else:
@@ -224,7 +220,7 @@ class Emission:
     def _tell(self, item: Any, start: int) -> None:
         """Make the lines from ``start`` on report what they run, if there may be watchers."""
         if self.telling and len(self.lines) > start:
-            self.lines.insert(start, f"begin({self.bind(told(item, item in self.loops))})")
+            self.lines.insert(start, f"begin({self.bind(_label_of(item, item in self.loops))})")
             self.lines.append("end()")
 
     def compiled(self, inputs: Sequence[str]) -> Callable[..., list[Any]]:
@@ -296,10 +292,10 @@ class Emission:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
         elif target:
-            self.lines.append(_into(step, call, target))
+            self.lines.append(call_into(step, call, target))
         elif step.run is cast_into:
             self.lines.append(f"{self.name(out)} = {self.empty(out)}")
-            self.lines.append(_into(step, call, self.name(out)))
+            self.lines.append(call_into(step, call, self.name(out)))
         else:
             self.lines.append(f"{self.name(out)} = {call})")
 
@@ -344,7 +340,7 @@ class Emission:
 
     def _drop(self, step: Step, moment: int) -> None:
         """Delete large arrays that are not buffers after their last use."""
-        seen = dict.fromkeys(x for x in (*step.inputs, *step.outputs) if type(x) is Symbol)
+        seen = dict.fromkeys((*step.symbols, *step.outputs))
         names = [
             self.names[x]
             for x in seen
@@ -357,7 +353,7 @@ class Emission:
 
     # -- groups --------------------------------------------------------------------------------
 
-    def _group(self, group: Group, moment: int) -> None:
+    def _group(self, group: Group) -> None:
         loop = self._run.get(id(group))
         outputs = list(group.outputs)
         if loop is None:  # a reduction needs its whole input
@@ -373,60 +369,11 @@ class Emission:
             given = [self.name(x) for x in (*group.outputs, *group.inputs)]
             self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
         else:
-            self._blocks(group, set(outputs), moment)
+            write_group(self, group, set(outputs))
             for step in group.tails:
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
                 call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")
-
-    def _blocks(self, group: Group, outputs: set[Symbol], moment: int) -> None:
-        """Write the steps of a group, in blocks if it is large."""
-        shape = group.shape
-        rows = _rows(group)
-        whole = rows >= shape[0]
-        names: dict[Symbol, str] = {}
-        body: list[str] = []
-        sliced: dict[str, str] = {}
-
-        def here(x: Symbol) -> str:
-            if x in names:
-                return names[x]
-            name = self.name(x)
-            if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
-                return name
-            if name not in sliced:
-                sliced[name] = f"part{len(sliced)}"
-                body.append(f"{sliced[name]} = {name}[a:z]")
-            return sliced[name]
-
-        scratch = Scratch(self, rows, shape, whole or shape[0] % rows == 0)
-        last = {
-            x: i for i, step in enumerate(group.steps) for x in step.inputs if type(x) is Symbol
-        }
-        for i, step in enumerate(group.steps):
-            scalars = iter(step.scalars)
-            given = [
-                here(x) if type(x) is Symbol else self.bind(next(scalars), "s") for x in step.inputs
-            ]
-            call = f"{self.bind(step.run, 'k')}({', '.join(given)}"
-            gone = [x for x in dict.fromkeys(step.inputs) if type(x) is Symbol and last[x] == i]
-            out = step.out
-            if step.kind is Kind.FRESH:
-                target = here(out) + "[...]" if out in outputs else names.setdefault(out, f"t{i}")
-                body.append(f"{target} = {call})")
-            else:
-                scratch.free([names[x] for x in gone if x in names], out.dtype)
-                target = here(out) if out in outputs else scratch.take(out)
-                names[out] = target
-                body.append(_into(step, call, target))
-            scratch.free([names[x] for x in gone if names.get(x, target) != target])
-        if whole:
-            self.lines += body
-        else:
-            self.lines.append(f"for a in range(0, {shape[0]}, {rows}):")
-            self.lines.append(f"    z = min(a + {rows}, {shape[0]})")
-            self.lines += [f"    {line}" for line in body]
-        scratch.close()
 
     @property
     def stacks(self) -> list[Stack]:
@@ -441,8 +388,7 @@ class Emission:
             x
             for step in self._moments
             if isinstance(step, Step) and step.kind in (Kind.VIEW, Kind.CALL)
-            for x in step.inputs
-            if type(x) is Symbol
+            for x in step.symbols
         }
 
     def _place_stack(self, stack: Stack, moment: int) -> None:
@@ -466,7 +412,7 @@ class Emission:
     def _stack(self, stack: Stack) -> None:
         source, target = map(self.array, self._stacks[id(stack)])
         step = stack.members[0]
-        self.lines.append(_into(step, f"{self.bind(step.run, 'k')}({source}", target))
+        self.lines.append(call_into(step, f"{self.bind(step.run, 'k')}({source}", target))
 
     # -- packs ---------------------------------------------------------------------------------
 
@@ -496,18 +442,28 @@ class Emission:
         self.lines.append(f"{', '.join(names)}, = {self.bind(memory.begin, 'p')}()")
         loop = self.emitter.loop(pack.group)
         if loop is None:
-            self._blocks(pack.group, set(written), len(self._moments))
+            write_group(self, pack.group, set(written))
             return
         self.loops.append(pack.group)
         given = [self.name(x) for x in (*pack.group.outputs, *pack.group.inputs)]
         self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
 
 
-def _into(step: Step, call: str, target: str) -> str:
-    """Return a call, written up to its last argument, with its output array added."""
-    # NumPy requires the keyword for these two, and takes longer to parse it
-    named = "out=" if step.op in ("maximum", "minimum") else ""
-    return f"{call}, {named}{target})"
+def _label_of(item: Step | Stack | Group | Pack, loop: bool) -> tuple[str, None, int]:
+    """Return what watchers learn of an item: its name, no array, and the bytes of its results."""
+    results: Sequence[Symbol]
+    if isinstance(item, Step):
+        name, results = item.op, item.outputs
+    elif isinstance(item, Stack):
+        results = [step.out for step in item.members]
+        name = f"{item.members[0].op} of {len(results)} in a stack"
+    elif isinstance(item, Group):
+        how = "loop" if loop else "group"
+        name, results = f"{how} over {item.shape}: {count_ops(item.members)}", item.outputs
+    else:
+        name = f"pack of {len(item.shapes)} updates: {count_ops(item.group.steps)}"
+        results = item.group.outputs
+    return name, None, sum(bytes_of(x) for x in results if not unsure(x.shape))
 
 
 def _contiguous(value: Any) -> Any:
@@ -521,19 +477,3 @@ def _part(a: int, b: int, shape: Shape) -> Callable[[Any], Any]:
 
 def _turned(x: Any) -> Any:
     return x.T
-
-
-def _blocked(group: Group) -> bool:
-    """Return whether a group is so large that it must be split to fit the processor's cache."""
-    if not all(step.elementwise for step in group.steps):
-        return False
-    return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
-
-
-def _rows(group: Group) -> int:
-    """Return the number of rows of a block."""
-    widest = max(step.out.dtype.itemsize for step in group.steps)
-    row = int(np.prod(group.shape[1:], dtype=np.int64)) * widest
-    if row * group.shape[0] < _LARGE:
-        return group.shape[0]
-    return max(1, _BLOCK // row)

@@ -34,8 +34,8 @@ from ...core.extend import (
     registry,
     unsure,
 )
-from .steps import Kind, Step, shape_of, size_of
-from .tracing import expanded
+from .steps import Kind, Step, shape_of, size_of, symbol_like
+from .tracing import kernel_graph
 
 
 class Lowering:
@@ -102,7 +102,7 @@ class Lowering:
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
-                needed.update(x for x in step.inputs if type(x) is Symbol)
+                needed.update(step.symbols)
         self.steps = kept[::-1]
 
     def look(self, x: Any) -> Any:
@@ -120,6 +120,10 @@ class Lowering:
         found = (registry().lowering(name, x, self.owner.name) for x in self.targets)
         return next((rule for rule in found if rule is not None), None)
 
+    def scalars(self, node: Node, inputs: Sequence[Any]) -> list[Any]:
+        """Return the arguments of a node's kernel for the numbers among its inputs."""
+        return [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
+
     def ufunc(self, op: Op) -> np.ufunc | None:
         """Return the NumPy ufunc of an op, if it is one."""
         kernel = op.kernel_for(self.owner)
@@ -129,7 +133,7 @@ class Lowering:
         """Return a function that makes a view of a node's first input."""
         if _view_of(node) == "reshape":
             return methodcaller("reshape", shape_of(node.outputs[0]))
-        return viewed(kernel_of(node, self.owner), node.inputs[1:])
+        return view_kernel(kernel_of(node, self.owner), node.inputs[1:])
 
     def same(self, symbol: Symbol, as_this: Symbol) -> None:
         """Replace a symbol by another one with the same value."""
@@ -149,11 +153,10 @@ class Lowering:
 
     def append(self, step: Step) -> Symbol:
         """Add a step, like :meth:`add`."""
-        scalars = iter(step.scalars)
         key = (
             step.kind,
             step.op,
-            tuple(id(x) if type(x) is Symbol else _bits(next(scalars)) for x in step.inputs),
+            tuple(step.arguments(id, _bits)),
             repr(step.params),
             step.out.shape,
             step.out.dtype,
@@ -185,7 +188,7 @@ class Lowering:
         assert isinstance(node.op, Op)
         name, run, view = node.op.name, self._held(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
-        scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
+        scalars = self.scalars(node, inputs)
         self.steps.append(
             Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
@@ -230,7 +233,7 @@ class Lowering:
         host = registry().host_backend
         given = np.broadcast_to(np.zeros((), x.dtype), shape_of(x))
         try:
-            found = viewed(kernel_of(node, host), node.inputs[1:])(given)
+            found = view_kernel(kernel_of(node, host), node.inputs[1:])(given)
         except Exception:  # the run raises it, with the op's name
             return
         check_specs(node.op, host, [found], [(out.shape, out.dtype)])
@@ -245,6 +248,13 @@ class Lowering:
 
     def _grown(self) -> list[Any]:
         return [self.steps, self.made, self.known, self._same, self._equal]
+
+    def call_lines(self) -> list[str]:
+        """Return a line for each op that runs as a call of its kernel, with the reason."""
+        return [
+            f"  a call of the kernel of {op}, {times} times: {why}"
+            for (op, why), times in self.calls.items()
+        ]
 
     def mark(self) -> list[int]:
         """Return the current position, for :meth:`back`."""
@@ -281,7 +291,7 @@ class Lowering:
 
     def expand(self, node: Node) -> str | None:
         """Add the steps of a node's portable kernel; return the reason if it has none."""
-        nodes = expanded(node)
+        nodes = kernel_graph(node)
         if nodes is None:
             return "its kernel is not a formula"
         before = self.mark()
@@ -303,9 +313,9 @@ class Lowering:
         """Add an elementwise op as one step, since a plugin has its form for compiled loops."""
         if node.params or len(node.outputs) != 1:
             return False
-        scalars = [argument_of(node, x, self.owner) for x in node.inputs if type(x) in SCALARS]
+        scalars = self.scalars(node, node.inputs)
         inputs, run = self.sources(node), self._held(node)
-        self.append(Step(Kind.FRESH, node.op.name, run, inputs, node.outputs, {}, False, scalars))
+        self.append(Step(Kind.FRESH, node.op.name, run, inputs, node.outputs, scalars=scalars))
         return True
 
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
@@ -323,7 +333,7 @@ class Lowering:
         if shape != shape_of(out):
             found = np.broadcast_to(np.zeros((), natural), shape)
             check_specs(node.op, self.owner, [found], [(out.shape, out.dtype)])
-        scalars = [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
+        scalars = self.scalars(node, inputs)
         name = ufunc.__name__
         if self._is_masked(name, inputs, out):
             return True
@@ -335,9 +345,9 @@ class Lowering:
             and set(given) <= {out.dtype, float, int}
         ):
             scalars = [x[()] if type(x) is np.ndarray else x for x in scalars]
-            self.append(Step(Kind.FRESH, name, quick, inputs, (out,), {}, False, scalars))
+            self.append(Step(Kind.FRESH, name, quick, inputs, (out,), scalars=scalars))
             return True
-        self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), {}, False, scalars))
+        self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:
@@ -349,7 +359,7 @@ class Lowering:
         key = x, shape_of(out)
         whole = self._equal.get(key)
         if whole is None:
-            whole = self._equal[key] = Symbol(out.graph, out.shape, x.dtype)
+            whole = self._equal[key] = symbol_like(out, dtype=x.dtype)
             self.known[whole] = np.broadcast_to(self.known[x], shape_of(out)).copy()
             self.repeated[whole] = x
         return whole
@@ -435,7 +445,7 @@ def _view_of(node: Node) -> bool | str | None:
     return view
 
 
-def viewed(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
+def view_kernel(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., Any]:
     """Return a kernel whose inputs after the first are replaced by arrays of the same shape."""
     if not likes:
         return run

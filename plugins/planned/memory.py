@@ -1,24 +1,18 @@
-"""Memory: how long values are needed, their arrays while a program runs, and packed variables.
-
-The parts of a joined array are computed in place where possible.
-"""
+"""Memory: how long values are needed, their arrays while a program runs, and packed variables."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter, is_, itemgetter
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter, is_
+from typing import Any
 
 import numpy as np
 
 from ...core.extend import Symbol
 from .combining import Pack
-from .steps import Kind, Shape, Step, bytes_of, shape_of
-
-if TYPE_CHECKING:
-    from .emission import Emission
+from .steps import Kind, Shape
 
 # -- lifetimes -------------------------------------------------------------------------------------
 
@@ -35,7 +29,7 @@ def lifetimes(
     Parameters
     ----------
     moments
-        Steps, and objects with ``members``, in the order in which they run.
+        Steps, groups and stacks, in the order in which they run.
     needed
         The values that other code holds after the last moment.
     given
@@ -45,12 +39,10 @@ def lifetimes(
     last: dict[Symbol, int] = dict.fromkeys(given, len(moments))
     for moment in range(len(moments) - 1, -1, -1):
         item = moments[moment]
-        for step in [item] if isinstance(item, Step) else item.members:
+        for step in item.members:
             views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.view is not False)
             until = max((last.setdefault(x, moment) for x in step.outputs), default=moment)
-            for x in step.inputs:
-                if type(x) is not Symbol:
-                    continue
+            for x in step.symbols:
                 last[x] = max(last.get(x, moment), until if views else moment)
                 if views and any(y in fresh for y in step.outputs):
                     fresh.add(x)
@@ -152,44 +144,6 @@ class Arena:
     def give(self, arrays: tuple[Any, ...]) -> None:
         """Keep a set for another call."""
         self._free.append(arrays)
-
-
-class Scratch:
-    """Buffers of one block, for values that stay inside a group."""
-
-    def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
-        self.emission = emission
-        self.shape = (min(rows, shape[0]), *shape[1:])
-        self.even = even
-        self._owned: dict[str, Any] = {}
-        self._free: dict[Any, list[str]] = {}
-
-    def take(self, out: Symbol) -> str:
-        """Return an expression for a buffer."""
-        free = self._free.get(out.dtype)
-        if free:
-            return free.pop()
-        symbol = Symbol(out.graph, self.shape, out.dtype)
-        name = self.emission.buffer(symbol)
-        expression = name if self.even else f"{name}[:z - a]"
-        self._owned[expression] = symbol
-        return expression
-
-    def free(self, expressions: Sequence[str], dtype: Any = None) -> None:
-        """Take back buffers; only those of one dtype if it is given."""
-        for expression in expressions:
-            symbol = self._owned.get(expression)
-            if symbol is None or (dtype is not None and symbol.dtype != dtype):
-                continue
-            free = self._free.setdefault(symbol.dtype, [])
-            if expression not in free:
-                free.append(expression)
-
-    def close(self) -> None:
-        """Free the memory for later steps."""
-        for symbol in self._owned.values():
-            slot = self.emission.slots.pop(symbol)
-            self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
 
 class _Flats:
@@ -306,81 +260,3 @@ class Packed:
 
     def _made(self, arrays: list[Any]) -> _Flats:
         return _Flats(arrays, self._bounds)
-
-
-# -- parts of joined arrays ------------------------------------------------------------------------
-
-
-#: The maximum size in bytes of a result whose memory exists before its parts are computed.
-_LARGEST_JOINED = 2**18
-
-
-def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[str]]:
-    """Make parts of results be computed in place; return the names of the parts.
-
-    Parameters
-    ----------
-    emission
-        The emission, before the items are written.
-    items
-        The groups and steps that run as ufuncs, which write to arrays of any strides.
-    """
-    steps = [step for x in items for step in ([x] if isinstance(x, Step) else x.steps)]
-    made = {step.out for step in steps if step.kind is Kind.ELEMENTWISE}
-    found = {}
-    for step in steps:
-        if (
-            step.kind is not Kind.JOIN
-            or step.out in emission.fresh
-            or bytes_of(step.out) > _LARGEST_JOINED
-        ):
-            continue
-        free = {x for x, n in Counter(step.inputs).items() if n == 1 and x in made}
-        free -= emission.fresh | set(emission.names)
-        if free:
-            found[step.out] = _parts(emission, step, free)
-    return found
-
-
-def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
-    """Return the names of a result's parts; they become the names of the ``free`` values."""
-    out, axis = step.out, step.params["axis"]
-    number = None
-    if out not in emission.names:
-        slot = emission.arena.slot(bytes_of(out))
-        number = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
-        emission.names[out] = emission.array(number)
-    parts, end = [], 0
-    for x in step.inputs:
-        start, end = end, end + shape_of(x)[axis]
-        index = (*[slice(None)] * axis, slice(start, end))
-        if number is None:  # a row of a stack, different at each step
-            part = f"{emission.name(out)}_{start}"
-            emission.lines.append(f"{part} = {emission.name(out)}[{':, ' * axis}{start}:{end}]")
-        else:
-            part = emission.array(emission.arena.view(number, itemgetter(index)))
-        if x in free:
-            emission.names[x] = part
-        parts.append(part)
-    return parts
-
-
-def write_parts(emission: Emission, step: Step, placed: Mapping[Symbol, list[str]]) -> bool:
-    """Copy the parts of a result that are elsewhere; return False if it has no places for them.
-
-    Parameters
-    ----------
-    emission
-        The emission that is being written.
-    step
-        The step that joins the parts.
-    placed
-        The result of :func:`placed_parts`.
-    """
-    parts = placed.get(step.out)
-    if parts is None:
-        return False
-    for x, part in zip(step.inputs, parts, strict=True):
-        if emission.name(x) != part:
-            emission.lines.append(f"{part}[...] = {emission.name(x)}")
-    return True

@@ -22,15 +22,13 @@ from ...core.extend import (
     node_by_node,
     registry,
     stage,
-    unsure,
 )
-from .combining import Emitter
+from .combining import Emitter, Pack
 from .emission import Emission
 from .lowering import Lowering
 from .memory import Packed
-from .report import report
-from .steps import Kind, Step, shape_of
-from .tracing import at_sizes
+from .steps import Group, Kind, Step, count_ops, shape_of
+from .tracing import has_dtypes, retraced
 
 # -- the bodies of scans ---------------------------------------------------------------------------
 
@@ -183,7 +181,7 @@ class Plans:
         key = tuple([(x.shape, x.dtype) for x in arrays])
         found = self._plans.get(key)
         if found is None:
-            if len(self._plans) >= _SHAPES or not self._is_typed(arrays):
+            if len(self._plans) >= _SHAPES or not has_dtypes(self.program, arrays):
                 return self._by_nodes(arrays)
             found = self._plans[key] = self._plan(arrays)
         if self._alone is None:
@@ -205,21 +203,16 @@ class Plans:
     def _plan(self, arrays: Sequence[Any], telling: bool = False) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
-        pairs = zip(program.inputs, arrays, strict=True)
-        if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
-            try:
-                program = joined_pulls(at_sizes(program, arrays))
-            except Exception:  # if a shape rule refuses, the kernel gives a better message
-                return (lambda *arrays: self._by_nodes(arrays)), None
+        try:
+            program = retraced(program, arrays)
+            if program is not self.program:
+                program = joined_pulls(program)
+        except Exception:  # if a shape rule refuses, the kernel gives a better message
+            return (lambda *arrays: self._by_nodes(arrays)), None
         with compiling():
             lowered = Lowering(program, registry().host_backend, arrays)
             emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
             return emission.function(), emission
-
-    def _is_typed(self, arrays: Sequence[Any]) -> bool:
-        """Return whether arrays have the dtypes of the trace."""
-        pairs = zip(self.program.inputs, arrays, strict=True)
-        return all(x.dtype == array.dtype for x, array in pairs)
 
     def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
         if self._others is None:
@@ -230,10 +223,48 @@ class Plans:
         """Return a description of how the program runs."""
         plans = list(self._plans.items())
         shaped = [([shape for shape, _ in key], plan[1]) for key, plan in plans]
-        parts = [report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
+        parts = [_report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
         if self._others is not None:
             parts.append(
                 f"node by node: more than {_SHAPES} shapes, other dtypes than in the trace, or "
                 "shapes that its shape rules cannot determine"
             )
         return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"
+
+
+def _report(program: Graph, shapes: Any, plan: Emission) -> str:
+    """Return a description of the groups, packs, buffers and calls of a plan."""
+    lowered = plan.lowered
+    head = f"planned, {len(program.nodes)} nodes in {len(lowered.steps)} steps"
+    if shapes:
+        head += f", for inputs of shapes {', '.join(map(str, shapes))}"
+    lines = [head]
+    for item in plan.items:
+        if isinstance(item, Group):
+            how = "one loop" if item in plan.loops else "ufuncs"
+            lines.append(f"  group over {item.shape}, {how}: {count_ops(item.members)}")
+    for stack in plan.stacks:
+        step = stack.members[0]
+        lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
+    for pack, _ in plan.packs:
+        lines.append(f"  pack of {len(pack.shapes)} updates, {pack_line(pack)}")
+    beside = [item for item in plan.items if isinstance(item, Step)]
+    if beside:
+        lines.append(f"  outside groups: {count_ops(beside)}")
+    lines += lowered.call_lines()
+    for length, inside in plan.bodies:
+        body = _report(inside.lowered.program, None, inside).splitlines()
+        lines += [f"  loop of {length} steps, each {body[0]}", *(f"  {line}" for line in body[1:])]
+    packs = sum(memory.bytes for _, memory in plan.packs)
+    lines.append(
+        f"  memory: {plan.arena.count} buffers and views of {plan.arena.bytes} bytes for each call "
+        f"that runs, {packs} bytes in packs, {len(lowered.known)} values computed once"
+    )
+    return "\n".join(lines)
+
+
+def pack_line(pack: Pack) -> str:
+    """Return a description of a pack's computation and of the variables that it writes."""
+    variables = [v.name for column in pack.written.values() for v in column]
+    computed = count_ops(pack.group.steps)
+    return f"{pack.group.shape[0]} elements: {computed}; writes {', '.join(variables)}"

@@ -13,14 +13,15 @@ The sum of a product starts with +0, so the result has no -0.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import SCALARS, Node, Symbol, argument_of, kernel_of
-from .steps import Kind, Shape, Step, shape_of, size_of
-from .tracing import body_of
+from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from .steps import Kind, Shape, Step, shape_of, size_of, symbol_like
+from .tracing import scan_body
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -136,15 +137,11 @@ def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
 
 def _mean(lowering: Lowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
-    total = Symbol(out.graph, out.shape, out.dtype)
+    total = symbol_like(out)
     if not _reduced(lowering, node, np.add, total):
         return False
     count = float(size_of(x) // size_of(out))
-    scalars = (np.array(count, out.dtype),)
-    total = lowering.look(total)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "divide", np.divide, (total, count), (out,), {}, False, scalars)
-    )
+    elementwise(lowering, np.divide, lowering.look(total), count, out=out)
     return True
 
 
@@ -179,10 +176,10 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
     if len(left) > 2 and len(right) == 2:
         if turned.get("left"):
             return False
-        x = _reshaped(lowering, x, (-1, left[-1]))
-        inner = Symbol(out.graph, (shape_of(x)[0], shape_of(out)[-1]), out.dtype)
+        x = reshaped(lowering, x, (-1, left[-1]))
+        inner = symbol_like(out, (shape_of(x)[0], shape_of(out)[-1]))
         inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
-        _reshaped(lowering, inner, shape_of(out), out)
+        reshaped(lowering, inner, shape_of(out), out)
         return True
     if turned and (len(left) > 2 or len(right) > 2):
         return False
@@ -190,11 +187,54 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
     return True
 
 
-def _reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
+def elementwise(
+    lowering: Lowering,
+    ufunc: np.ufunc,
+    *inputs: Any,
+    out: Symbol | None = None,
+    dtype: Any = None,
+) -> Symbol:
+    """Add a step that computes a ufunc; return its result.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    ufunc
+        The ufunc.
+    inputs
+        Its inputs; numbers get the dtype of the first symbol.
+    out
+        The result; by default a new symbol, with the shape and dtype of the first symbol.
+    dtype
+        The dtype of the new symbol.
+    """
+    like = next(x for x in inputs if type(x) is Symbol)
+    scalars = [np.array(x, like.dtype) for x in inputs if type(x) in SCALARS]
+    out = symbol_like(like, dtype=dtype) if out is None else out
+    step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), scalars=scalars)
+    return lowering.append(step)
+
+
+def reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
+    """Add a view of a value with another shape, of which one size may be -1.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    x
+        The value.
+    shape
+        The other shape.
+    out
+        The symbol of the view; a new one by default.
+    """
     if out is None:
-        known = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
-        out = Symbol(x.graph, known, x.dtype)
-        shape = known
+        shape = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
+        if shape == shape_of(x):
+            return x
+        out = symbol_like(x, shape)
     step = Step(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape")
     return lowering.append(step)
 
@@ -216,7 +256,7 @@ def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
-        g, x = (_reshaped(lowering, y, (-1, shape_of(y)[-1])) for y in (g, x))
+        g, x = (reshaped(lowering, y, (-1, shape_of(y)[-1])) for y in (g, x))
     return _product(lowering, x, g, node.outputs[0], left=True)
 
 
@@ -245,10 +285,7 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.kind != "f":
         return False
-    zero = np.zeros((), x.dtype)
-    lowering.append(
-        Step(Kind.ELEMENTWISE, "maximum", np.maximum, (x, 0.0), (out,), {}, False, (zero,))
-    )
+    elementwise(lowering, np.maximum, x, 0.0, out=out)
     return True
 
 
@@ -267,11 +304,11 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
         return False
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
-        lowering.add(Kind.ELEMENTWISE, "square", np.square, (x,), out)
+        elementwise(lowering, np.square, x, out=out)
         return True
-    scalars = [argument_of(node, y, lowering.owner) for y in node.inputs if type(y) in SCALARS]
+    scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
-    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), {}, False, scalars))
+    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
 
 
@@ -280,15 +317,9 @@ def _sigmoid(lowering: Lowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.char not in "fd" or not shape_of(x):
         return False
-
-    def add(ufunc: np.ufunc, *inputs: Any, out: Symbol | None = None) -> Symbol:
-        scalars = [np.array(y, x.dtype) for y in inputs if type(y) in SCALARS]
-        out = _like(x) if out is None else out
-        step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), {}, False, scalars)
-        return lowering.append(step)
-
+    add = partial(elementwise, lowering)
     e = add(np.exp, add(np.negative, add(np.absolute, x)))
-    positive = add(np.greater_equal, x, 0.0, out=Symbol(x.graph, x.shape, np.dtype(bool)))
+    positive = add(np.greater_equal, x, 0.0, dtype=np.dtype(bool))
     add(np.divide, add(np.maximum, e, positive), add(np.add, e, 1.0), out=out)
     return True
 
@@ -338,7 +369,7 @@ def _scan(lowering: Lowering, node: Node) -> bool:
         return False
     if any(type(x) is not Symbol for x in node.inputs):
         return False
-    body = body_of(node)
+    body = scan_body(node)
     if body is None:
         return False
     run = kernel_of(node, lowering.owner)
@@ -356,34 +387,33 @@ def _softmax(lowering: Lowering, node: Node) -> bool:
     if type(axis) is not int or x.dtype.char not in "fd":
         return False
     exponentials, total = exponentials_of(lowering, x, axis % len(shape_of(x)))[1:]
-    lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), out)
+    elementwise(lowering, np.divide, exponentials, total, out=out)
     return True
 
 
 def _cross_entropy(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the cross-entropies of labels under rows of logits."""
-    if not are_rows(node):
+    if not has_rows_of_logits(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     count = shape_of(x)[0]
     _check(lowering, node)
     shifted, _, total = exponentials_of(lowering, x, 1)
-    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
-    flat = _reshaped(lowering, logs, (count,))
-    rows, picked = np.arange(count), _like(flat)
+    flat = reshaped(lowering, elementwise(lowering, np.log, total), (count,))
+    rows, picked = np.arange(count), symbol_like(flat)
     lowering.optional.add(picked)
     lowering.steps.append(_call("pick", lambda x, at: x[rows, at], (shifted, labels), picked))
-    lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (flat, picked), out)
+    elementwise(lowering, np.subtract, flat, picked, out=out)
     return True
 
 
 def _less_labels(lowering: Lowering, node: Node) -> bool:
     """Add the steps of the softmax of rows of logits minus 1 at the labels."""
-    if not are_rows(node):
+    if not has_rows_of_logits(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = exponentials_of(lowering, x, 1)[1:]
-    (count, classes), shares = shape_of(x), _like(x)
+    (count, classes), shares = shape_of(x), symbol_like(x)
     rows = np.arange(count)
     # subtracting whole rows, zeros included, takes a single call
     ones = np.eye(classes, dtype=x.dtype) if classes <= _FEW else None
@@ -400,7 +430,7 @@ def _less_labels(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def are_rows(node: Node) -> bool:
+def has_rows_of_logits(node: Node) -> bool:
     """Return whether a node has rows of logits, and one label for each."""
     x, labels = node.inputs
     if len(shape_of(x)) != 2 or x.dtype.char not in "fd":
@@ -413,11 +443,11 @@ def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, S
     shape = shape_of(x)
     column = (*shape[:axis], 1, *shape[axis + 1 :])
     params = {"axis": axis, "keepdims": True}
-    reduced = Symbol(x.graph, column, x.dtype)
+    reduced = symbol_like(x, column)
     top = lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (x,), reduced, **params)
-    shifted = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (x, top), _like(x))
-    exponentials = lowering.add(Kind.ELEMENTWISE, "exp", np.exp, (shifted,), _like(x))
-    total = Symbol(x.graph, column, x.dtype)
+    shifted = elementwise(lowering, np.subtract, x, top)
+    exponentials = elementwise(lowering, np.exp, shifted)
+    total = symbol_like(x, column)
     total = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (exponentials,), total, **params)
     return shifted, exponentials, total
 
@@ -435,7 +465,7 @@ def _check(lowering: Lowering, node: Node) -> None:
         if not largest(labels.view(unsigned)) < classes:
             kernel(logits, labels)
 
-    nothing = Symbol(out.graph, (), out.dtype)
+    nothing = symbol_like(out, ())
     lowering.steps.append(_call("check_labels", check, (labels,), nothing))
 
 
@@ -444,11 +474,7 @@ def _call(name: str, run: Callable[..., Any], inputs: tuple[Symbol, ...], out: S
     return Step(Kind.CALL, name, run, inputs, (out,), view=False)
 
 
-def _like(x: Symbol) -> Symbol:
-    return Symbol(x.graph, x.shape, x.dtype)
-
-
-def of_arrays(rule: Rule) -> Rule:
+def for_arrays_only(rule: Rule) -> Rule:
     """Return a rule that leaves nodes with Python numbers among their inputs to kernels."""
     return lambda lowering, node: (
         all(type(x) is Symbol for x in node.inputs) and rule(lowering, node)
@@ -461,7 +487,7 @@ RULES: dict[str, Rule] = {
     "where": _where,
     "scan": _scan,
     **{
-        name: of_arrays(rule)
+        name: for_arrays_only(rule)
         for name, rule in {
             "sum": _reduction(np.add),
             "max": _reduction(np.maximum),

@@ -11,6 +11,7 @@ as in the graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from math import prod
@@ -104,6 +105,31 @@ class Step:
         return symbol
 
     @property
+    def members(self) -> list[Step]:
+        """Itself, as a group of one."""
+        return [self]
+
+    @property
+    def symbols(self) -> list[Symbol]:
+        """The symbols among its inputs."""
+        return [x for x in self.inputs if type(x) is Symbol]
+
+    def arguments(
+        self, of: Callable[[Symbol], Any], of_scalar: Callable[[Any], Any] | None = None
+    ) -> list[Any]:
+        """Return the arguments of ``run``, or what stands for them.
+
+        Parameters
+        ----------
+        of
+            A function that returns the argument for a symbol.
+        of_scalar
+            The same for one of ``scalars``, which stand for themselves by default.
+        """
+        scalars = iter(self.scalars if of_scalar is None else map(of_scalar, self.scalars))
+        return [of(x) if type(x) is Symbol else next(scalars) for x in self.inputs]
+
+    @property
     def elementwise(self) -> bool:
         """Whether each element of the result depends only on the elements at its position."""
         return self.kind is Kind.ELEMENTWISE or self.kind is Kind.FRESH
@@ -164,13 +190,48 @@ class Group:
         self.outputs = [step.out for step in self.steps if read(step.out)]
         self.outputs += [step.out for step in self.tails]
 
+    def by_numpy(self, *arrays: Any) -> None:
+        """Run the group step by step on NumPy.
+
+        Parameters
+        ----------
+        arrays
+            The arrays of ``outputs``, which are written, and of ``inputs``.
+        """
+        values: dict[Symbol, Any] = dict(zip((*self.outputs, *self.inputs), arrays, strict=True))
+        targets = {x: values[x] for x in self.outputs}
+        for step in self.steps:
+            given = step.arguments(values.__getitem__)
+            target = targets.get(step.out)
+            if target is None:
+                target = np.empty(shape_of(step.out), step.out.dtype)
+            if step.kind is Kind.FRESH:
+                target[...] = step.run(*given)
+            else:
+                step.run(*given, out=target)
+            values[step.out] = target
+        for step in self.tails:
+            axis, keepdims = step.params["axis"], step.params["keepdims"]
+            step.run(values[step.inputs[0]], axis, None, targets[step.out], keepdims)
+
     def __repr__(self) -> str:
         return f"<group over {self.shape}: {', '.join(step.op for step in self.members)}>"
 
 
 def symbols(steps: Iterable[Step]) -> list[Symbol]:
     """Return the symbols that steps read, in the order of first use."""
-    return list(dict.fromkeys(x for step in steps for x in step.inputs if type(x) is Symbol))
+    return list(dict.fromkeys(x for step in steps for x in step.symbols))
+
+
+def symbol_like(x: Symbol, shape: Shape | None = None, dtype: Any = None) -> Symbol:
+    """Return a new symbol with the shape and dtype of another one, or with those given."""
+    return Symbol(x.graph, x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
+
+
+def count_ops(steps: Iterable[Step]) -> str:
+    """Return a description of how often each op occurs among steps."""
+    counts = Counter(step.op for step in steps)
+    return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())
 
 
 def shape_of(x: Symbol) -> Shape:

@@ -25,10 +25,15 @@ from ...core.extend import (
 )
 
 
-def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
+def has_dtypes(program: Graph, arrays: Sequence[Any]) -> bool:
+    """Return whether arrays, or specs, have the dtypes that a program was traced for."""
+    return [x.dtype for x in program.inputs] == [array.dtype for array in arrays]
+
+
+def retraced(program: Graph, arrays: Sequence[Any]) -> Graph:
     """Return a program as if it had been traced with inputs of known shapes.
 
-    Sizes that depend on values remain unknown.
+    It is the program itself if it was. Sizes that depend on values remain unknown.
 
     Parameters
     ----------
@@ -37,6 +42,9 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     arrays
         Arrays with these shapes, or specs.
     """
+    pairs = zip(program.inputs, arrays, strict=True)
+    if not any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
+        return program
     graph = Graph(program.name)
     values: dict[Symbol, Any] = {}
     for symbol, array in zip(program.inputs, arrays, strict=True):
@@ -58,7 +66,7 @@ def at_sizes(program: Graph, arrays: Sequence[Any]) -> Graph:
     return graph
 
 
-def body_of(node: Node) -> dict[str, Any] | None:
+def scan_body(node: Node) -> dict[str, Any] | None:
     """Return the parameters of a scan with known shapes; ``program`` is its body, for them.
 
     None if the body's shapes are still unknown.
@@ -77,18 +85,13 @@ def body_of(node: Node) -> dict[str, Any] | None:
     stacks: list[Any] = [*node.inputs[carried:end], *node.outputs[carried:]]
     lengths = {x.shape[0] for x in stacks} or {params["length"]}
     specs = [TensorSpec(shape, x.dtype) for shape, x in zip(shapes, node.inputs, strict=True)]
-    if (
-        len(lengths) > 1
-        or body.updates
-        or [x.dtype for x in body.inputs] != [x.dtype for x in specs]
-    ):
+    if len(lengths) > 1 or body.updates or not has_dtypes(body, specs):
         return None
     program = forward_only(body)
-    if any(unsure(x.shape) for x in body.inputs) or [x.shape for x in body.inputs] != shapes:
-        try:
-            program = at_sizes(program, specs)
-        except Exception:  # its kernel gives a better message
-            return None
+    try:
+        program = retraced(program, specs)
+    except Exception:  # its kernel gives a better message
+        return None
     (params["length"],) = lengths
     if type(params["length"]) is not int or any(unsure(y.shape) for y in program.outputs):
         return None
@@ -100,7 +103,7 @@ def body_of(node: Node) -> dict[str, Any] | None:
     return params
 
 
-def expanded(node: Node) -> Graph | None:
+def kernel_graph(node: Node) -> Graph | None:
     """Return a graph of a node's portable kernel, whose outputs are the node's results.
 
     The graph's inputs are the node's own symbols. It is None if a graph cannot hold what the kernel

@@ -1,6 +1,6 @@
 """The plugin that lets ``scipy.special`` functions receive tensors.
 
-It is cheap to import. The tables of functions are imported when a ufunc of SciPy first receives a
+It is cheap to import. The modules of functions are imported when a ufunc of SciPy first receives a
 tensor, or when a file names one of these ops.
 """
 
@@ -70,22 +70,35 @@ INSTEAD = {
 }
 
 
-def _tables() -> Any:
-    return late("plugins.scipy.tables")
+#: The modules that define functions, by family.
+_FAMILIES = ("bessel", "distributions", "elementary", "polynomials")
+
+
+def building() -> Any:
+    """Return the module ``building``, whose tables have the functions of all families."""
+    for family in _FAMILIES:
+        late(f"plugins.scipy.{family}")
+    return late("plugins.scipy.building")
+
+
+def _functions(private: bool = False) -> dict[str, Any]:
+    """Return what runs on tensors, by the ufunc's name; ``private``: of those that SciPy calls."""
+    rows = building().FUNCTIONS.values()
+    return {row.name: row.run for row in rows if row.private is private}
 
 
 @hookimpl(trylast=True)
 def gradtape_late_ops() -> dict[str, Callable[[], list[Op]]]:
     """Provide the ops of ``scipy.special``, when one is first needed."""
-    return {"scipy": lambda: _tables().OPS}
+    return {"scipy": lambda: building().OPS}
 
 
 @hookimpl(trylast=True)
 def gradtape_functions() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """Provide the ops that replace SciPy's ufuncs, and names for its other functions."""
     found: dict[str, Callable[[], Mapping[str, Any]]] = {
-        "scipy.special": lambda: {**_tables().UFUNCS, **INSTEAD["scipy.special"]},
-        "scipy.special._ufuncs": lambda: _tables().PRIVATE,
+        "scipy.special": lambda: {**_functions(), **INSTEAD["scipy.special"]},
+        "scipy.special._ufuncs": lambda: _functions(private=True),
         "scipy.linalg": lambda: INSTEAD["scipy.linalg"],
     }
     return found

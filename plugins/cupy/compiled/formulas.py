@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import SCALARS, Symbol, registry
-from ...planned.steps import Step
+from ...planned import Step
 
 #: By a dtype's name, the C type of its numbers in memory.
 _IN_MEMORY = {
@@ -90,9 +90,12 @@ _FUNCTIONS = {
     "arctanh": "atanh",
     "fabs": "fabs",
     **{
-        name: name for name in "cbrt ceil cos cosh exp expm1 floor isfinite isinf log log10".split()
+        name: name
+        for name in (
+            "cbrt ceil cos cosh exp expm1 floor isfinite isinf log log10 log1p log2 rint signbit "
+            "sin sinh sqrt tan tanh trunc"
+        ).split()
     },
-    **{name: name for name in "log1p log2 rint signbit sin sinh sqrt tan tanh trunc".split()},
 }
 _OF_REALS = {
     **_OF_NUMBERS,
@@ -182,7 +185,7 @@ def expression(step: Step, names: dict[Symbol, str] | None = None) -> str | None
         The names of its inputs; without them, the result only says whether there is a formula.
     """
     out = step.out.dtype
-    symbols = [x for x in step.inputs if type(x) is Symbol]
+    symbols = step.symbols
     if not symbols or any(memory_type(x.dtype) is None for x in (*symbols, step.out)):
         return None
     found = _form(step, symbols[0])

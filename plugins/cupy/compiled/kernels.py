@@ -7,13 +7,16 @@ sums. So results depend neither on the device nor on chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ....core.extend import Symbol
-from ...planned.steps import Group, Kind, Shape, Step, shape_of
+from ...planned import Group, Item, Kind, Shape, Step, shape_of, symbol_like
 from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memory_type, stored
 
 #: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
@@ -30,6 +33,69 @@ _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
 #: The memory of a value: its array, its first element, and its stride along each axis.
 Place = tuple[Symbol, int, tuple[int, ...]]
+
+
+#: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
+#: up to 512 arrays.
+_MOST_STEPS, _MOST_TAILS = 96, 32
+
+
+class Places:
+    """Finds the memory of values, also of views, which kernels read through.
+
+    Parameters
+    ----------
+    made
+        The steps that make values.
+    maps
+        By view, a function that makes the same view of a NumPy array, if the step's own does not.
+    wanted
+        The views that must be arrays; those that turn out to be copies are added.
+    """
+
+    def __init__(
+        self,
+        made: Mapping[Symbol, Step],
+        maps: Mapping[Symbol, Callable[[Any], Any]],
+        wanted: set[Symbol],
+    ) -> None:
+        self._made, self._maps, self._wanted = made, maps, wanted
+        self._models: dict[Symbol, tuple[Symbol, Any, int]] = {}
+
+    def of(self, x: Symbol) -> Place:
+        """Return a value's place for kernels: its C contiguous array, offset and strides."""
+        home, model, origin = self._model(x)
+        place = model.__array_interface__["data"][0] - origin
+        return home, place, model.strides
+
+    def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
+        """Return an array of bytes with the offset and strides of a value in its array."""
+        views, y = list[Symbol](), x  # from one view of a view to the next, however many there are
+        while y not in self._models:
+            step = self._made.get(y)
+            if step is None or step.kind is not Kind.VIEW:
+                self._models[y] = _own_model(y)
+                break
+            views.append(y)
+            (y,) = step.inputs
+        for y in reversed(views):
+            step = self._made[y]
+            home, model, origin = self._models[step.inputs[0]]
+            view = self._maps.get(y, step.run)(model)
+            if np.may_share_memory(view, model):
+                self._models[y] = home, view, origin
+                continue
+            self._models[y] = _own_model(y)  # it must be an array, and so must its source
+            while y in self._made and self._made[y].kind is Kind.VIEW:
+                self._wanted.add(y)
+                (y,) = self._made[y].inputs
+        return self._models[x]
+
+
+def _own_model(x: Symbol) -> tuple[Symbol, Any, int]:
+    """Return the model of a value that is an array itself."""
+    model = np.empty(shape_of(x), np.int8)
+    return x, model, model.__array_interface__["data"][0]
 
 
 class Launch:
@@ -65,6 +131,25 @@ def axes_of(step: Step) -> tuple[int, ...]:
     return tuple(sorted(a % rank for a in axes))
 
 
+def split(item: Item) -> list[Item]:
+    """Split a group into parts that can be kernels: few steps each, and sums over equal axes."""
+    if not isinstance(item, Group):
+        return [item]
+    parts: list[Group] = []
+    for start in range(0, len(item.steps), _MOST_STEPS):
+        parts.append(Group(item.shape))
+        parts[-1].steps = item.steps[start : start + _MOST_STEPS]
+    tails: dict[tuple[int, ...], list[Step]] = {}
+    for step in item.tails:
+        tails.setdefault(axes_of(step), []).append(step)
+    for alike in tails.values():
+        for start in range(0, len(alike), _MOST_TAILS):
+            if not parts or parts[-1].tails:
+                parts.append(Group(item.shape))
+            parts[-1].tails = alike[start : start + _MOST_TAILS]
+    return list(parts)
+
+
 def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launch], list[Symbol]]:
     """Return the kernels that run a group, and the arrays that they use between them.
 
@@ -83,7 +168,7 @@ def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launc
     count = prod(group.shape[a] for a in axes)
     kept = prod(group.shape) // count
     parts = _parts(count, kept, _ALONE)
-    partial = {step: _partial(step.out, (parts * kept,)) for step in group.tails if parts > 1}
+    partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
     found.append(_Source(group, place, parts, partial).launch())
     fast = _ends_in(group.shape, axes)
     for step, x in partial.items():
@@ -99,10 +184,10 @@ def _rest(
     found: list[Launch] = []
     while count > 1:
         shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
-        source = _partial(x, shape)
+        source = symbol_like(x, shape)
         group = Group(shape)
         parts = _parts(count, kept, _ALONE_AT_LAST)
-        out = step.out if parts == 1 else _partial(x, (parts * kept,))
+        out = step.out if parts == 1 else symbol_like(x, (parts * kept,))
         params = {"axis": axis, "keepdims": False}
         last = Step(Kind.REDUCTION, step.op, step.run, (source,), (out,), params)
         group.tails.append(last)
@@ -119,10 +204,6 @@ def _rest(
 
 def _always(place: Place) -> Callable[[Symbol], Place]:
     return lambda x: place
-
-
-def _partial(x: Symbol, shape: Shape) -> Symbol:
-    return Symbol(x.graph, shape, x.dtype)
 
 
 def _parts(count: int, kept: int, alone: int) -> int:
@@ -353,3 +434,11 @@ def _label(group: Group) -> str:
     """Return a short description of a group's computation, for profiles."""
     words = dict.fromkeys(step.op for step in group.members)
     return "_".join([*words][:4])
+
+
+@lru_cache(maxsize=4096)
+def compiled(xp: Any, name: str, source: str) -> Any:
+    """Return a kernel; CuPy caches compiled kernels in files, by their source."""
+    kernel = xp.RawKernel(source, name, OPTIONS)
+    kernel.compile()
+    return kernel

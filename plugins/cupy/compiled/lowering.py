@@ -13,10 +13,22 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
-from ...planned.lowering import Lowering, viewed
-from ...planned.rules import RULES as PLANNED
-from ...planned.rules import Rule, are_rows, cast_into, exponentials_of, of_arrays
-from ...planned.steps import Kind, Step, shape_of
+from ...planned import RULES as PLANNED
+from ...planned import (
+    Kind,
+    Lowering,
+    Rule,
+    Step,
+    cast_into,
+    elementwise,
+    exponentials_of,
+    for_arrays_only,
+    has_rows_of_logits,
+    reshaped,
+    shape_of,
+    symbol_like,
+    view_kernel,
+)
 from .formulas import expression
 from .rules import RULES as ARRANGING
 
@@ -62,8 +74,8 @@ class DeviceLowering(Lowering):
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return a function that makes a view of a node's first input; note NumPy's equivalent."""
         # the arrays are of bytes: others would be cast, and their results would not be views
-        likes = [_like(x, None, np.dtype(np.int8)) for x in node.inputs[1:]]
-        self.maps[node.outputs[0]] = viewed(kernel_of(node, registry().host_backend), likes)
+        likes = [symbol_like(x, None, np.dtype(np.int8)) for x in node.inputs[1:]]
+        self.maps[node.outputs[0]] = view_kernel(kernel_of(node, registry().host_backend), likes)
         return super().viewing(node)
 
     def append(self, step: Step) -> Symbol:
@@ -74,7 +86,7 @@ class DeviceLowering(Lowering):
 
     def count_to(self, count: int, like: Symbol) -> Symbol:
         """Return a value that counts from 0 up to, but not including, ``count``."""
-        x = self._counts.setdefault(count, _like(like, (count,), np.dtype(np.int64)))
+        x = self._counts.setdefault(count, symbol_like(like, (count,), np.dtype(np.int64)))
         if x not in self.known:
             self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
         return x
@@ -82,7 +94,7 @@ class DeviceLowering(Lowering):
     def number(self, value: float, like: Symbol) -> Symbol:
         """Return a value that is one number, of the dtype of another value."""
         key = value, like.dtype
-        x = self._numbers.setdefault(key, _like(like, ()))
+        x = self._numbers.setdefault(key, symbol_like(like, ()))
         if x not in self.known:
             host = np.array(value, like.dtype)
             self.known[x] = self.owner.asarray(host, device=self._device)
@@ -97,39 +109,34 @@ class DeviceLowering(Lowering):
             return "it has no formula in these dtypes"
 
 
-def _like(x: Symbol, shape: Any = None, dtype: Any = None) -> Symbol:
-    return Symbol(x.graph, shape_of(x) if shape is None else shape, dtype or x.dtype)
-
-
 def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
     """Add the steps of the cross-entropies of labels under rows of logits."""
-    if not are_rows(node):
+    if not has_rows_of_logits(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     shifted, _, total = exponentials_of(lowering, x, 1)
-    logs = lowering.add(Kind.ELEMENTWISE, "log", np.log, (total,), _like(total))
+    logs = elementwise(lowering, np.log, total)
     column, hits = _hits(lowering, x, labels)
     count, classes = shape_of(x)
-    kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), _like(x))
-    picked, losses = _like(total), _like(total)
-    params = {"axis": 1, "keepdims": True}
+    kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), symbol_like(x))
+    picked, params = symbol_like(total), {"axis": 1, "keepdims": True}
     picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
-    losses = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (logs, picked), losses)
-    losses = _or_nan(lowering, losses, column, classes, _like(total))
-    lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count), (losses,), out)
+    losses = elementwise(lowering, np.subtract, logs, picked)
+    losses = _or_nan(lowering, losses, column, classes, symbol_like(total))
+    reshaped(lowering, losses, (count,), out)
     return True
 
 
 def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
     """Add the steps of the softmax of rows of logits minus 1 at the labels."""
-    if not are_rows(node):
+    if not has_rows_of_logits(node):
         return False
     (x, labels), (out,) = node.inputs, node.outputs
     exponentials, total = exponentials_of(lowering, x, 1)[1:]
-    shares = lowering.add(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), _like(x))
+    shares = elementwise(lowering, np.divide, exponentials, total)
     column, hits = _hits(lowering, x, labels)
-    one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), _like(x))
-    less = lowering.add(Kind.ELEMENTWISE, "subtract", np.subtract, (shares, one), _like(x))
+    one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), symbol_like(x))
+    less = elementwise(lowering, np.subtract, shares, one)
     _or_nan(lowering, less, column, shape_of(x)[1], out)
     return True
 
@@ -138,7 +145,7 @@ def _or_nan(
     lowering: DeviceLowering, x: Symbol, labels: Symbol, classes: int, out: Symbol
 ) -> Symbol:
     """Add a step that sets the results of labels that are not classes to nan."""
-    outside = _like(labels, None, np.dtype(bool))
+    outside = symbol_like(labels, None, np.dtype(bool))
     outside = lowering.add(Kind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
     return lowering.add(Kind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
 
@@ -146,9 +153,8 @@ def _or_nan(
 def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, Symbol]:
     """Add a step that compares columns with each row's label; return labels as a column, too."""
     count, classes = shape_of(x)
-    column = _like(labels, (count, 1))
-    column = lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(count, 1), (labels,), column)
-    hits = _like(x, None, np.dtype(bool))
+    column = reshaped(lowering, labels, (count, 1))
+    hits = symbol_like(x, None, np.dtype(bool))
     places = lowering.count_to(classes, x)
     return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
 
@@ -162,8 +168,8 @@ def _wide(rule: Rule) -> Rule:
         if x.dtype != np.float16 or out.dtype != np.float16:
             return rule(lowering, node)
         single = np.dtype(np.float32)
-        wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), _like(x, None, single))
-        reduced = _like(out, None, single)
+        wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), symbol_like(x, None, single))
+        reduced = symbol_like(out, None, single)
         if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
             return False
         lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
@@ -210,7 +216,7 @@ RULES: dict[str, Rule] = {
     "power": _power,
     "sigmoid": _portable,
     **{
-        name: of_arrays(rule)
+        name: for_arrays_only(rule)
         for name, rule in {
             **ARRANGING,
             "sparse_softmax_cross_entropy": _cross_entropy,

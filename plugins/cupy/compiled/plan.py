@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
-from ...planned.combining import Emitter, Item, Pack, close, grouped, packed
-from ...planned.memory import lifetimes
-from ...planned.report import called, counted, written
-from ...planned.steps import Group, Kind, Step, bytes_of, shape_of
-from .kernels import BLOCK, OPTIONS, Launch, Place, axes_of, joining, launches
+from ...planned import (
+    Emitter,
+    Group,
+    Item,
+    Kind,
+    Pack,
+    Packed,
+    Step,
+    bytes_of,
+    close_groups,
+    count_ops,
+    grouped,
+    lifetimes,
+    pack_line,
+    packed,
+    shape_of,
+)
+from .kernels import BLOCK, Launch, Places, compiled, joining, launches, split
 from .lowering import DeviceLowering
 from .products import Products, products
-from .state import State
 
-#: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
-#: up to 512 arrays.
-_MOST_STEPS, _MOST_TAILS = 96, 32
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512
 #: The number of sets of buffers that are kept for the next calls.
@@ -31,6 +41,59 @@ PER_THREAD = 2
 
 #: A call's values, by number.
 Values = list[Any]
+
+
+class State(Packed):
+    """Variables in flat arrays, which each update makes anew."""
+
+    def __init__(self, pack: Pack, xp: Any) -> None:
+        super().__init__(pack)
+        self._xp = xp
+
+    @property
+    def latest(self) -> list[Any]:
+        """The flat arrays of the last update."""
+        assert self._now is not None
+        return self._now.arrays
+
+    def begin(self) -> list[Any]:
+        """Return the flat arrays to read, and new ones to write to."""
+        new = self.empty()
+        self.adopt(new)
+        return self.of(self.current(), new)
+
+    def of(self, old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+        """Return the flat arrays that an update reads, then those that it writes."""
+        return [*old[: self._reads], *[new[k] for k in self._places]]
+
+    def current(self) -> list[Any]:
+        """Return flat arrays of the variables' values."""
+        now = self._now
+        held = [v.array for v in self.variables]
+        if now is None or not all(map(is_, held, now.parts)):
+            arrays = [self._xp.concatenate([v.array.ravel() for v in c]) for c in self.columns]
+            now = self._now = self._made(arrays)
+        return now.arrays
+
+    def adopt(self, arrays: list[Any]) -> None:
+        """Assign parts of these arrays to the variables on commit."""
+        self._new = self._made(arrays)
+
+    def parts(self, arrays: list[Any]) -> list[Any]:
+        """Return each variable's part of flat arrays."""
+        return self._made(arrays).parts
+
+    def empty(self) -> list[Any]:
+        """Return an uninitialised flat array for each column."""
+        return [self._xp.empty(self._size, column[0].dtype) for column in self.columns]
+
+    def end(self) -> None:
+        """Record that the variables have received the new values."""
+        super().end()
+        self._spare = None
+
+
+# -- plans -----------------------------------------------------------------------------------------
 
 
 class Plan:
@@ -74,7 +137,6 @@ class Plan:
         self._slots: list[int] = []
         self._free: dict[int, list[int]] = {}
         self._sets: dict[int, tuple[Any, list[Values]]] = {}
-        self._models: dict[Symbol, tuple[Symbol, Any, int]] = {}
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
         self.states = [(p, memory.setdefault(p.key, State(p, self.xp))) for p in packs]
         apart = {v for pack in packs for v in pack.sources}
@@ -84,12 +146,13 @@ class Plan:
         for pack in packs:  # and the numbers that all its variables share
             given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
-        self.items: list[Item] = [part for item in items for part in _split(item)]
-        close(self.items, needed | given)
+        self.items: list[Item] = [part for item in items for part in split(item)]
+        close_groups(self.items, needed | given)
         self._made = {x: step for step in steps for x in step.outputs}
         self._fresh, self._last = lifetimes(self.items, needed, given)
         self._kept = {*needed, *given, *lowered.known, *lowered.reads, *lowered.inputs}
         self._wanted = self._views_wanted(needed | given)
+        self._place = Places(self._made, lowered.maps, self._wanted).of
         groups = [item for item in self.items if isinstance(item, Group)]
         groups += [pack.group for pack in packs]
         #: The inputs whose memory kernels read.
@@ -173,37 +236,8 @@ class Plan:
             if not isinstance(item, Step) or _joins(item):
                 continue
             if item.kind is not Kind.VIEW or item.out in wanted:
-                wanted.update(x for x in item.inputs if type(x) is Symbol)
+                wanted.update(item.symbols)
         return wanted
-
-    def _place(self, x: Symbol) -> Place:
-        """Return a value's place for kernels: its C contiguous array, offset and strides."""
-        home, model, origin = self._model(x)
-        place = model.__array_interface__["data"][0] - origin
-        return home, place, model.strides
-
-    def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
-        """Return an array of bytes with the offset and strides of a value in its array."""
-        views, y = list[Symbol](), x  # from one view of a view to the next, however many there are
-        while y not in self._models:
-            step = self._made.get(y)
-            if step is None or step.kind is not Kind.VIEW:
-                self._models[y] = _own_model(y)
-                break
-            views.append(y)
-            (y,) = step.inputs
-        for y in reversed(views):
-            step = self._made[y]
-            home, model, origin = self._models[step.inputs[0]]
-            view = self.lowered.maps.get(y, step.run)(model)
-            if np.may_share_memory(view, model):
-                self._models[y] = home, view, origin
-                continue
-            self._models[y] = _own_model(y)  # it must be an array, and so must its source
-            while y in self._made and self._made[y].kind is Kind.VIEW:
-                self._wanted.add(y)
-                (y,) = self._made[y].inputs
-        return self._models[x]
 
     # -- the order of all calls ------------------------------------------------------------------
 
@@ -233,12 +267,12 @@ class Plan:
                     size = self._slots[placed[x]]
                     self._free.setdefault(size, []).append(placed.pop(x))
                 elif x in self.numbers and x not in self._kept:
-                    self._actions.append(_forgetting(self.numbers[x]))
+                    self._actions.append(partial(_forget, self.numbers[x]))
         for pack in packs:
             for flat, row in pack.given.items():
                 for i, x in enumerate(row):
                     if self._given.get((flat, i)) != self.number(x):
-                        self._actions.append(_copying(self.number(x), self._given[flat, i]))
+                        self._actions.append(partial(_copy, self.number(x), self._given[flat, i]))
             self._launch(pack.group)
         held = {number for number, _, _ in self._buffers} | {n for _, n, *_ in self._parts}
         known = {self.numbers[x] for x in self.lowered.known if x in self.numbers}
@@ -264,12 +298,8 @@ class Plan:
     def _target(self, x: Symbol, placed: dict[Symbol, int]) -> None:
         """Decide where a value is computed: in a new array if other code may keep it."""
         if x in self._fresh:
-            number, empty, shape, dtype = self.number(x), self.xp.empty, shape_of(x), x.dtype
-
-            def make(values: Values) -> None:
-                values[number] = empty(shape, dtype)
-
-            self._actions.append(make)
+            make = partial(self.xp.empty, shape_of(x), x.dtype)
+            self._actions.append(partial(_assign, self.number(x), make))
         elif x not in self.numbers:
             placed[x] = self._buffer(x)
 
@@ -283,9 +313,10 @@ class Plan:
 
     def _add(self, launch: Launch, size: int) -> None:
         """Add a kernel, whose results take ``size`` bytes."""
-        kernel = _compiled(self.xp, launch.name, launch.source)
-        numbers, grid, block = [*map(self.number, launch.arrays)], (launch.blocks,), (BLOCK,)
-        self._step(launch.label, size, _launching(kernel, grid, block, numbers))
+        kernel = compiled(self.xp, launch.name, launch.source)
+        numbers = [*map(self.number, launch.arrays)]
+        action = partial(_run_kernel, kernel, (launch.blocks,), (BLOCK,), numbers)
+        self._step(launch.label, size, action)
         self.kernels.append(launch)
 
     def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
@@ -307,11 +338,7 @@ class Plan:
     def _call(self, step: Step) -> None:
         if step.kind is not Kind.VIEW:
             self.host.append(step)
-        scalars = iter(step.scalars)
-        given = [
-            (self.number(x), None) if type(x) is Symbol else (None, next(scalars))
-            for x in step.inputs
-        ]
+        given = step.arguments(lambda x: (self.number(x), None), lambda scalar: (None, scalar))
         numbers, run, several = [*map(self.number, step.outputs)], step.run, step.several
 
         def call(values: Values) -> None:
@@ -411,74 +438,36 @@ class Plan:
     def explain(self) -> str:
         """Return a description of the plan."""
         groups = [item for item in self.items if isinstance(item, Group)]
-        lines = [f"  kernel over {group.shape}: {counted(group.members)}" for group in groups]
+        lines = [f"  kernel over {group.shape}: {count_ops(group.members)}" for group in groups]
         for pack, _ in self.states:
-            lines.append(f"  one update of {len(pack.shapes)} variables, {written(pack)}")
+            lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
         products = sum(isinstance(i, Step) and i.kind is Kind.PRODUCT for i in self.items)
         lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
-        lines += called(self.lowered)
+        lines += self.lowered.call_lines()
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)
-
-
-def _own_model(x: Symbol) -> tuple[Symbol, Any, int]:
-    """Return the model of a value that is an array itself."""
-    model = np.empty(shape_of(x), np.int8)
-    return x, model, model.__array_interface__["data"][0]
 
 
 def _joins(item: Item) -> bool:
     return isinstance(item, Step) and item.kind is Kind.JOIN
 
 
-def _split(item: Item) -> list[Item]:
-    """Split a group into parts that can be kernels: few steps each, and sums over equal axes."""
-    if not isinstance(item, Group):
-        return [item]
-    parts: list[Group] = []
-    for start in range(0, len(item.steps), _MOST_STEPS):
-        parts.append(Group(item.shape))
-        parts[-1].steps = item.steps[start : start + _MOST_STEPS]
-    tails: dict[tuple[int, ...], list[Step]] = {}
-    for step in item.tails:
-        tails.setdefault(axes_of(step), []).append(step)
-    for alike in tails.values():
-        for start in range(0, len(alike), _MOST_TAILS):
-            if not parts or parts[-1].tails:
-                parts.append(Group(item.shape))
-            parts[-1].tails = alike[start : start + _MOST_TAILS]
-    return list(parts)
+# actions, by functools.partial: closures in a loop would share its last values
 
 
-# functions, because closures in a loop would share its last values
+def _run_kernel(
+    kernel: Any, grid: tuple[int], block: tuple[int], numbers: Sequence[int], values: Values
+) -> None:
+    kernel(grid, block, tuple([values[n] for n in numbers]))
 
 
-def _launching(
-    kernel: Any, grid: tuple[int], block: tuple[int], numbers: Sequence[int]
-) -> Callable[[Values], None]:
-    def launch(values: Values) -> None:
-        kernel(grid, block, tuple([values[n] for n in numbers]))
-
-    return launch
+def _assign(number: int, make: Callable[[], Any], values: Values) -> None:
+    values[number] = make()
 
 
-def _copying(source: int, target: int) -> Callable[[Values], None]:
-    def copy(values: Values) -> None:
-        values[target][...] = values[source]
-
-    return copy
+def _copy(source: int, target: int, values: Values) -> None:
+    values[target][...] = values[source]
 
 
-def _forgetting(number: int) -> Callable[[Values], None]:
-    def forget(values: Values) -> None:
-        values[number] = None
-
-    return forget
-
-
-@functools.lru_cache(maxsize=4096)
-def _compiled(xp: Any, name: str, source: str) -> Any:
-    """Return a kernel; CuPy caches compiled kernels in files, by their source."""
-    kernel = xp.RawKernel(source, name, OPTIONS)
-    kernel.compile()
-    return kernel
+def _forget(number: int, values: Values) -> None:
+    values[number] = None

@@ -13,18 +13,17 @@ give the plan's results, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from threading import RLock
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_by_node, unsure
-from ...planned.tracing import at_sizes
+from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_by_node
+from ...planned import Run, has_dtypes, retraced
 from .lowering import DeviceLowering
-from .plan import PER_THREAD, Plan
-from .state import State
+from .plan import PER_THREAD, Plan, State
 
 # -- CUDA graphs -----------------------------------------------------------------------------------
 
@@ -218,7 +217,6 @@ class _Flats:
 # -- programs --------------------------------------------------------------------------------------
 
 
-Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: The maximum of shapes that are planned for, and of streams that are captured for.
 _SHAPES, _STREAMS = 16, 4
 
@@ -302,7 +300,7 @@ class Programs:
         key = (device, *[(x.shape, x.dtype) for x in arrays])
         found = self._shaped.get(key)
         if found is None:
-            if len(self._shaped) >= _SHAPES or not self._is_typed(arrays):
+            if len(self._shaped) >= _SHAPES or not has_dtypes(self.program, arrays):
                 return self._by_nodes(device, arrays, telling)
             found = self._shaped[key] = self._plan(device, arrays)
         plan = found.plan
@@ -316,11 +314,8 @@ class Programs:
 
     def _plan(self, device: int, arrays: Sequence[Any]) -> _Shaped:
         """Return a plan for arrays of these shapes, or the reason why there is none."""
-        program = self.program
-        pairs = zip(program.inputs, arrays, strict=True)
         try:
-            if any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
-                program = at_sizes(program, arrays)
+            program = retraced(self.program, arrays)
         except Exception as error:  # if a shape rule refuses, the kernel gives a better message
             return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
         with compiling():
@@ -347,11 +342,6 @@ class Programs:
         # the stream is kept, too: another one at its address would not wait for its work
         found.captured[stream.ptr] = stream, captured
         return captured
-
-    def _is_typed(self, arrays: Sequence[Any]) -> bool:
-        """Return whether arrays have the dtypes of the trace."""
-        pairs = zip(self.program.inputs, arrays, strict=True)
-        return all(x.dtype == array.dtype for x, array in pairs)
 
     def _by_nodes(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
         run = self._others.get(device)

@@ -8,16 +8,18 @@ Groups of channels, and overlapping pooling windows, have no steps here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import prod
-from operator import itemgetter
+from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....core.extend import Node, Symbol
+from ...ops.network.convolution import conv_windows
 from ...ops.network.windows import Windows
-from ...planned.rules import RULES as RULES_OF_PLANS
-from ...planned.steps import Kind, Shape, Step, shape_of
+from ...planned import RULES as PLANNED
+from ...planned import Kind, Shape, Step, elementwise, reshaped, shape_of, symbol_like
 from .formulas import memory_type
 
 if TYPE_CHECKING:
@@ -30,16 +32,6 @@ if TYPE_CHECKING:
 _MOST_JOINED = 128
 
 
-def reshaped(
-    lowering: DeviceLowering, x: Symbol, shape: Shape, out: Symbol | None = None
-) -> Symbol:
-    """Add a view of ``x`` with another shape."""
-    if out is None and shape_of(x) == shape:
-        return x
-    out = Symbol(x.graph, shape, x.dtype) if out is None else out
-    return lowering.add(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), out)
-
-
 def joined(
     lowering: DeviceLowering, parts: list[Symbol], axis: int, out: Symbol | None = None
 ) -> Symbol:
@@ -47,7 +39,7 @@ def joined(
     first = shape_of(parts[0])
     if out is None:
         size = sum(shape_of(x)[axis] for x in parts)
-        out = Symbol(parts[0].graph, (*first[:axis], size, *first[axis + 1 :]), parts[0].dtype)
+        out = symbol_like(parts[0], (*first[:axis], size, *first[axis + 1 :]))
     return lowering.add(Kind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
 
 
@@ -58,7 +50,7 @@ def _can_join(node: Node) -> bool:
 
 
 def _concatenate(lowering: DeviceLowering, node: Node) -> bool:
-    return _can_join(node) and RULES_OF_PLANS["concatenate"](lowering, node)
+    return _can_join(node) and PLANNED["concatenate"](lowering, node)
 
 
 def _stack(lowering: DeviceLowering, node: Node) -> bool:
@@ -109,13 +101,9 @@ def _of_floats(node: Node) -> bool:
     )
 
 
-def _like(x: Symbol, shape: tuple[int, ...], dtype: Any = None) -> Symbol:
-    return Symbol(x.graph, shape, dtype or x.dtype)
-
-
 def _copied(lowering: DeviceLowering, x: Symbol) -> Symbol:
     """Add a copy that makes a view contiguous."""
-    return lowering.add(Kind.ELEMENTWISE, "positive", np.positive, (x,), _like(x, shape_of(x)))
+    return elementwise(lowering, np.positive, x)
 
 
 def _constant(
@@ -123,7 +111,7 @@ def _constant(
 ) -> Symbol:
     """Return an array of one repeated number, with the memory of one element."""
     one = lowering.number(value, like)
-    spread = _like(like, shape)
+    spread = symbol_like(like, shape)
 
     def run(x: Any) -> Any:
         return lowering.owner.xp.broadcast_to(x, shape)
@@ -150,27 +138,19 @@ def _padded(lowering: DeviceLowering, x: Symbol, pads: _Pads, value: float = 0.0
 
 
 def _part(lowering: DeviceLowering, x: Symbol, index: tuple[Any, ...]) -> Symbol:
-    shape = np.broadcast_to(np.int8(0), shape_of(x))[index].shape
-    return lowering.add(Kind.VIEW, "getitem", itemgetter(index), (x,), _like(x, shape), index=index)
+    out = symbol_like(x, np.broadcast_to(np.int8(0), shape_of(x))[index].shape)
+    return lowering.add(Kind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
 
 
 def _seen(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
     """Add a view of a padded array's windows: (batch, *windows, *window, channels)."""
-    rank = len(where.kernel)
-    shape = (shape_of(x)[0], *where.out, *where.kernel, shape_of(x)[-1])
+    shape, _ = where.view_layout(shape_of(x), shape_of(x))
 
-    def strides(of: tuple[int, ...]) -> tuple[int, ...]:
-        inside = of[1 : 1 + rank]
-        steps = [n * s for n, s in zip(inside, where.strides, strict=True)]
-        places = [n * d for n, d in zip(inside, where.dilations, strict=True)]
-        return (of[0], *steps, *places, of[-1])
+    def view(xp: Any, x: Any) -> Any:
+        return xp.lib.stride_tricks.as_strided(x, *where.view_layout(x.shape, x.strides))
 
-    def run(x: Any) -> Any:
-        tricks = lowering.owner.xp.lib.stride_tricks
-        return tricks.as_strided(x, shape, strides(x.strides))
-
-    seen = _like(x, shape)
-    lowering.maps[seen] = lambda x: np.lib.stride_tricks.as_strided(x, shape, strides(x.strides))
+    seen, run = symbol_like(x, shape), partial(view, lowering.owner.xp)
+    lowering.maps[seen] = partial(view, np)
     settings = {"strides": where.strides, "dilations": where.dilations}
     return lowering.add(Kind.VIEW, "windows", run, (x,), seen, shape=shape, **settings)
 
@@ -188,21 +168,16 @@ def _matrix(lowering: DeviceLowering, x: Symbol) -> Symbol:
 
 def _convolved(lowering: DeviceLowering, x: Symbol, w: Symbol, where: Windows, out: Symbol) -> None:
     rows, filters = _rows(lowering, x, where), _matrix(lowering, w)
-    flat = _like(out, (shape_of(rows)[0], shape_of(filters)[1]))
+    flat = symbol_like(out, (shape_of(rows)[0], shape_of(filters)[1]))
     flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, filters), flat)
     reshaped(lowering, flat, shape_of(out), out)
-
-
-def _windows(x: Symbol, window: tuple[int, ...], params: dict[str, Any]) -> Windows:
-    dilations = params.get("dilations", (1,) * len(window))
-    return Windows(shape_of(x)[1:-1], window, params["strides"], params["padding"], dilations)
 
 
 def _conv(lowering: DeviceLowering, node: Node) -> bool:
     (x, w), (out,), params = node.inputs, node.outputs, node.params
     if not _of_floats(node) or params["groups"] != 1:
         return False
-    _convolved(lowering, x, w, _windows(x, shape_of(w)[:-2], params), out)
+    _convolved(lowering, x, w, conv_windows(x, w, params), out)
     return True
 
 
@@ -210,9 +185,9 @@ def _conv_to_filters(lowering: DeviceLowering, node: Node) -> bool:
     (g, x, like), (out,), params = node.inputs, node.outputs, node.params
     if not _of_floats(node) or params["groups"] != 1:
         return False
-    rows = _rows(lowering, x, _windows(x, shape_of(like)[:-2], params))
+    rows = _rows(lowering, x, conv_windows(x, like, params))
     slopes = _matrix(lowering, g)
-    flat = _like(out, (shape_of(rows)[1], shape_of(slopes)[1]))
+    flat = symbol_like(out, (shape_of(rows)[1], shape_of(slopes)[1]))
     flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, slopes), flat, left=True)
     reshaped(lowering, flat, shape_of(out), out)
     return True
@@ -224,7 +199,7 @@ def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
     if not _of_floats(node) or params["groups"] != 1:
         return False
     window = shape_of(w)[:-2]
-    where = _windows(like, window, params)
+    where = conv_windows(like, w, params)
     for axis, stride in enumerate(where.strides, 1):
         g = _apart(lowering, g, axis, stride)
     pads = []
@@ -236,10 +211,9 @@ def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
     g = _padded(lowering, g, tuple(pads))
     turned = _part(lowering, w, (*(slice(None, None, -1) for _ in window), ..., slice(None)))
     order = (*range(len(window)), len(window) + 1, len(window))
-    shape = tuple(shape_of(turned)[a] for a in order)
-    swapped = lowering.add(
-        Kind.VIEW, "transpose", lambda x: x.transpose(order), (turned,), _like(w, shape), axes=order
-    )
+    swapped = symbol_like(w, tuple(shape_of(turned)[a] for a in order))
+    run = methodcaller("transpose", order)
+    swapped = lowering.add(Kind.VIEW, "transpose", run, (turned,), swapped, axes=order)
     ones = (1,) * len(window)
     there = Windows(shape_of(g)[1:-1], window, ones, "valid", where.dilations)
     _convolved(lowering, g, _copied(lowering, swapped), there, out)
@@ -262,11 +236,15 @@ def _apart(lowering: DeviceLowering, x: Symbol, axis: int, stride: int) -> Symbo
 # -- pooling ---------------------------------------------------------------------------------------
 
 
+def _pool_windows(x: Symbol, window: Shape, strides: Shape, padding: Any) -> Windows:
+    return Windows(shape_of(x)[1:-1], window, strides, padding, (1,) * len(window))
+
+
 def _max_pool(lowering: DeviceLowering, node: Node) -> bool:
     (x,), (out,), params = node.inputs, node.outputs, node.params
     if not _of_floats(node):
         return False
-    where = _windows(x, params["window"], params)
+    where = _pool_windows(x, **params)
     seen = _seen(lowering, _padded(lowering, x, where.pads, float("-inf")), where)
     rank = len(where.kernel)
     axes = tuple(range(1 + rank, 1 + 2 * rank))
@@ -278,34 +256,27 @@ def _max_pool(lowering: DeviceLowering, node: Node) -> bool:
 def _max_pool_scatter(lowering: DeviceLowering, node: Node) -> bool:
     """Add steps that give each position in adjacent windows its gradient, or 0."""
     (g, x, largest), (out,), params = node.inputs, node.outputs, node.params
-    where = _windows(x, params["window"], params)
+    where = _pool_windows(x, **params)
     whole = tuple(n * k for n, k in zip(where.out, where.kernel, strict=True))
     beside = where.strides == where.kernel and where.sizes == whole
     if not _of_floats(node) or not beside or any(map(any, where.pads)):
         return False
     shares = {}
     taken: Symbol | None = None
+    truth = partial(elementwise, lowering, dtype=np.dtype(bool))
     for place, part in where.parts():
         here = _part(lowering, x, (slice(None), *part, slice(None)))
-        hit = _truth(lowering, "equal", here, largest)
-        hit = _truth(lowering, "logical_or", hit, _truth(lowering, "not_equal", here, here))
-        if taken is not None:
-            free = _truth(lowering, "logical_not", taken)
-            hit, taken = (
-                _truth(lowering, "logical_and", hit, free),
-                _truth(lowering, "logical_or", taken, hit),
-            )
-        else:
+        hit = truth(np.equal, here, largest)
+        hit = truth(np.logical_or, hit, truth(np.not_equal, here, here))
+        if taken is None:
             taken = hit
-        share = Step(Kind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (_like(g, shape_of(g)),))
+        else:
+            free = truth(np.logical_not, taken)
+            hit, taken = truth(np.logical_and, hit, free), truth(np.logical_or, taken, hit)
+        share = Step(Kind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (symbol_like(g),))
         shares[place] = lowering.append(share)
     lowering.same(out, _interleaved(lowering, shares, where))
     return True
-
-
-def _truth(lowering: DeviceLowering, name: str, *inputs: Symbol) -> Symbol:
-    out = _like(inputs[0], shape_of(inputs[0]), np.dtype(bool))
-    return lowering.add(Kind.ELEMENTWISE, name, getattr(np, name), inputs, out)
 
 
 def _interleaved(

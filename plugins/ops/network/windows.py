@@ -65,6 +65,20 @@ class Windows:
         padded = xp.full((x.shape[0], *self.padded_sizes, *rest), value, dtype=x.dtype)
         return put(padded, self.inside, x)
 
+    def view_layout(self, shape: Sizes, strides: Sizes) -> tuple[Sizes, Sizes]:
+        """Return the layout of a view of all windows: ``(images, *windows, *places, channels)``.
+
+        Parameters
+        ----------
+        shape, strides
+            Those of padded images; strides in any unit.
+        """
+        inner = strides[1:-1]
+        steps = [n * s for n, s in zip(inner, self.strides, strict=True)]
+        apart = [n * d for n, d in zip(inner, self.dilations, strict=True)]
+        viewed = (shape[0], *self.out, *self.kernel, shape[-1])
+        return viewed, (strides[0], *steps, *apart, strides[-1])
+
     @property
     def padded_sizes(self) -> Sizes:
         """The spatial sizes with padding."""

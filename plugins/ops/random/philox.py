@@ -11,10 +11,13 @@ Lemire, "Fast random integer generation in an interval", 2019.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, prod, sqrt
 from typing import Any
 
 import numpy as np
+
+from ....core.extend import numpy_dtype
 
 _FACTORS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
@@ -99,3 +102,26 @@ def integers(xp: Any, key: Any, shape: tuple[int, ...], low: int, high: int) -> 
         order = xp.argsort(~kept, axis=-1, stable=True)
         numbers = xp.take_along_axis(numbers, order, axis=-1)
     return _shaped(xp, numbers[..., :count] + low, key, shape)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+def _uniform(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
+    return uniform(xp, key, shape, dtype)
+
+
+def _uniform_like(xp: Any, key: Any, like: Any) -> Any:
+    return uniform(xp, key, like.shape[key.ndim - 1 :], numpy_dtype(like.dtype))
+
+
+def _split(xp: Any, key: Any, like: Any) -> Any:
+    return split(xp, key, like.shape[0])
+
+
+#: Kernels by op, for backends that draw where the key is.
+KERNELS: dict[str, Callable[..., Any]] = {
+    "random_split": _split,
+    "random_uniform": _uniform,
+    "random_uniform_like": _uniform_like,
+}

@@ -19,7 +19,7 @@ import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
 from gradtape.plugins.cupy.compiled.formulas import _FORMS, expression
 from gradtape.plugins.cupy.compiled.kernels import BLOCK, OPTIONS, Launch, launches
-from gradtape.plugins.planned.steps import Group, Kind, Step
+from gradtape.plugins.planned import Group, Kind, Step
 
 GRAPH = Graph("test")
 DTYPES = ["float16", "float32", "float64", "bool", "int8", "int32", "int64", "uint8", "uint64"]

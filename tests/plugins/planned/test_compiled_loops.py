@@ -99,15 +99,15 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
 @pytest.fixture
 def repeated(monkeypatch) -> list[str]:
     """What NumPy does in the place of loops."""
-    from gradtape.plugins.fused import loops
+    from gradtape.plugins.planned import Group
 
-    groups, by_numpy = [], loops._by_numpy
+    groups, by_numpy = [], Group.by_numpy
 
-    def noted(group):
-        run = by_numpy(group)
-        return lambda *arrays: (groups.append(repr(group)), run(*arrays))[1]
+    def noted(group, *arrays):
+        groups.append(repr(group))
+        by_numpy(group, *arrays)
 
-    monkeypatch.setattr(loops, "_by_numpy", noted)
+    monkeypatch.setattr(Group, "by_numpy", noted)
     return groups
 
 
@@ -225,10 +225,11 @@ def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) 
 
 
 def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
-    from gradtape.plugins.fused import plugin
+
+    from gradtape.plugins import fused
 
     monkeypatch.setattr(
-        plugin, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
+        fused, "unavailable", lambda: 'llvmlite is missing; pip install "gradtape[fused]"'
     )
     f = gt.function(lambda x: x * 2.0, executor="fused")
     with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[fused\]"'):

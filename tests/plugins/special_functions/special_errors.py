@@ -13,7 +13,7 @@ import scipy.special._ufuncs as private
 from special_references import CASES, Case
 
 import gradtape as gt
-from gradtape.plugins.scipy.tables import FUNCTIONS
+from gradtape.plugins.scipy.plugin import building
 
 __all__ = ["Measured", "derivatives", "measured", "of_scipy", "row_of"]
 
@@ -41,7 +41,7 @@ def of_scipy(name: str) -> Any:
 
 def row_of(name: str) -> Any:
     """Return the row of the plugin's table; ``jn`` is another name."""
-    return FUNCTIONS["jv" if name == "jn" else name]
+    return building().FUNCTIONS["jv" if name == "jn" else name]
 
 
 def differentiated(name: str) -> list[tuple[int, str]]:
@@ -143,4 +143,4 @@ def error(found: Any, right: Any, values: Any) -> float:
 @cache
 def all_names() -> list[str]:
     """Return the names of all functions with a derivative."""
-    return [name for name, row in FUNCTIONS.items() if row.differentiable]
+    return [name for name, row in building().FUNCTIONS.items() if row.differentiable]
