@@ -377,8 +377,8 @@ class RNN(Configured, saved_as="layers.RNN"):
             given = list(initial) if isinstance(initial, (list, tuple)) else [initial]
             if len(given) != len(sizes):
                 raise ValueError(
-                    f"layer {self.name!r} ({type(self).__name__}): its cell has {len(sizes)} states, "
-                    f"got {len(given)}"
+                    f"layer {self.name!r} ({type(self).__name__}): its cell has {len(sizes)} "
+                    f"states, got {len(given)}"
                 )
             given = [as_tensor(state) for state in given]
             for state, n in zip(given, sizes):
