@@ -7,14 +7,17 @@ from . import (
     activations,
     attention,
     basic,
+    batch_norm,
     constraints,
     convolutional,
     dropout,
     initializers,
-    models,
+    layer_norm,
+    model,
     normalization,
     recurrent,
     regularizers,
+    sequential,
     shaping,
 )
 from .attention import *
@@ -31,6 +34,7 @@ from .base import states_continued as states_continued
 from .base import states_kept as states_kept
 from .base import takes_training as takes_training
 from .basic import *
+from .batch_norm import *
 
 # for training, which imports this package as a whole
 from .configs import find as find
@@ -38,19 +42,24 @@ from .configs import is_reference as is_reference
 from .configs import unknown_argument as unknown_argument
 from .convolutional import *
 from .dropout import *
-from .models import *
+from .layer_norm import *
+from .model import *
 from .normalization import *
 from .recurrent import *
+from .sequential import *
 from .shaping import *
 
 __all__ = ["Layer", "activations", "constraints", "initializers", "regularizers"]
 __all__ += attention.__all__
 __all__ += basic.__all__
+__all__ += batch_norm.__all__
 __all__ += convolutional.__all__
 __all__ += dropout.__all__
-__all__ += models.__all__
+__all__ += layer_norm.__all__
+__all__ += model.__all__
 __all__ += normalization.__all__
 __all__ += recurrent.__all__
+__all__ += sequential.__all__
 __all__ += shaping.__all__
 
 publish(__name__)
