@@ -250,7 +250,7 @@ def _run_traced(layer: Layer, call: Any, x: Any, args: Any, kwargs: dict[str, An
 def _run_eagerly(
     layer: Layer, call: Any, x: Any, args: Any, kwargs: dict[str, Any], bound: bool = False
 ) -> Any:
-    """Run a call that is no graph, with its control flow converted in a trace that asks for it."""
+    """Run a call of Python code, with its control flow converted in a trace that asks for it."""
     convert = converting.get()
     run = call if convert is None else convert(call)
     run = _taking_layer(run) if bound else run
