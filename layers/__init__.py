@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+# for training, which imports this package as a whole
+from ..core.extend import added_losses as added_losses
+from ..core.extend import constrained as constrained
+from ..core.extend import forward_pass as forward_pass
+from ..core.extend import keep_mask as keep_mask
+from ..core.extend import mask_of as mask_of
+from ..core.extend import penalties as penalties
+from ..core.extend import penalty as penalty
 from ..public import publish
 from . import (
     activations,
@@ -21,22 +29,13 @@ from . import (
     shaping,
 )
 from .attention import *
-from .base import Layer
-from .base import added_losses as added_losses
-from .base import constrained as constrained
-from .base import forward_pass as forward_pass
-from .base import keep_mask as keep_mask
-from .base import mask_of as mask_of
-from .base import penalties as penalties
-from .base import penalty as penalty
-from .base import stateful_layers as stateful_layers
-from .base import states_continued as states_continued
-from .base import states_kept as states_kept
-from .base import takes_training as takes_training
+from .base.calls import takes_training as takes_training
+from .base.layer import Layer
+from .base.weights import stateful_layers as stateful_layers
+from .base.weights import states_continued as states_continued
+from .base.weights import states_kept as states_kept
 from .basic import *
 from .batch_norm import *
-
-# for training, which imports this package as a whole
 from .configs import find as find
 from .configs import is_reference as is_reference
 from .configs import unknown_argument as unknown_argument
