@@ -64,7 +64,7 @@ _TABLE = {
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
     ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
-    ".layers.models.model": "Input Model",
+    ".layers.model": "Input Model",
     ".plugins.numpy.backend": "limit_threads",
     ".plugins.ops.analysis.covariance": "average corrcoef cov",
     ".plugins.ops.analysis.curve_fitting": "interp poly polyfit roots trapezoid",

@@ -15,11 +15,10 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 from ..random import uniform
 from . import steps
 from .arrays import Nested
-from .grouping import Grouped
-from .grouping import positive as _count
-from .making import Made
+from .methods import Grouped, Made
 from .shuffling import Cache, Shuffle, note_part
 from .sources import Indexed, Items, Pass, Source, Stream, length_of
+from .steps import positive
 
 __all__ = ["Dataset"]
 
@@ -120,7 +119,7 @@ class Dataset(Made, Grouped, Nested):
         if num_parallel_calls == -1:
             threads = os.cpu_count() or 1
         elif num_parallel_calls is not None:
-            threads = _count("num_parallel_calls", num_parallel_calls)
+            threads = positive("num_parallel_calls", num_parallel_calls)
         return type(self)(steps.Map(self._source, map_func, threads))
 
     def filter(self, predicate: Callable[..., Any]) -> Self:
@@ -144,7 +143,7 @@ class Dataset(Made, Grouped, Nested):
         drop_remainder
             Whether to leave out a smaller last batch. False by default.
         """
-        size = _count("batch_size", batch_size)
+        size = positive("batch_size", batch_size)
         return type(self)(steps.Batch(self._source, size, bool(drop_remainder)))
 
     def unbatch(self) -> Self:
@@ -178,7 +177,7 @@ class Dataset(Made, Grouped, Nested):
             seed = int(uniform((), 0.0, 2.0**31, dtype="float64"))
         if not hasattr(seed, "__index__") or seed < 0:
             raise ValueError(f"shuffle: seed must be a non-negative integer, got {seed!r}")
-        size = _count("buffer_size", buffer_size)
+        size = positive("buffer_size", buffer_size)
         anew = bool(reshuffle_each_iteration)
         return type(self)(Shuffle(self._source, size, int(seed), drawn, anew))
 
@@ -190,7 +189,7 @@ class Dataset(Made, Grouped, Nested):
         count
             The number of passes. ``None`` (the default) or -1 means forever.
         """
-        times = None if count in (None, -1) else _count("count", count, least=0)
+        times = None if count in (None, -1) else positive("count", count, least=0)
         return type(self)(steps.Repeat(self._source, times))
 
     def take(self, count: int) -> Self:
@@ -203,7 +202,7 @@ class Dataset(Made, Grouped, Nested):
         """
         if count == -1:
             return self
-        count = _count("count", count, least=0)
+        count = positive("count", count, least=0)
         if count:
             note_part(self._source, ("at", count), 0, "take")
         if isinstance(self._source, Indexed):
@@ -220,7 +219,7 @@ class Dataset(Made, Grouped, Nested):
         """
         if count == -1:
             return self.take(0)
-        count = _count("count", count, least=0)
+        count = positive("count", count, least=0)
         if count:
             note_part(self._source, ("at", count), 1, "skip")
         if isinstance(self._source, Indexed):
@@ -238,7 +237,7 @@ class Dataset(Made, Grouped, Nested):
         index
             The index of this shard, from 0.
         """
-        shards = _count("num_shards", num_shards)
+        shards = positive("num_shards", num_shards)
         if not 0 <= index < shards:
             raise ValueError(f"shard: index must be from 0 to {shards - 1}, got {index!r}")
         note_part(self._source, ("shards", shards), index, "shard")
@@ -272,7 +271,7 @@ class Dataset(Made, Grouped, Nested):
         buffer_size
             The maximum number of prepared elements, 2 by default; -1 means 2.
         """
-        size = 2 if buffer_size == -1 else _count("buffer_size", buffer_size)
+        size = 2 if buffer_size == -1 else positive("buffer_size", buffer_size)
         return type(self)(steps.Prefetch(self._source, size))
 
     def flat_map(self, map_func: Callable[..., Dataset]) -> Self:
@@ -299,8 +298,8 @@ class Dataset(Made, Grouped, Nested):
         block_length
             The number of consecutive elements from each dataset, 1 by default.
         """
-        cycle = _count("cycle_length", cycle_length)
-        block = _count("block_length", block_length)
+        cycle = positive("cycle_length", cycle_length)
+        block = positive("block_length", block_length)
         return type(self)(steps.Interleave(self._source, _to_source(map_func), cycle, block))
 
     def enumerate(self, start: int = 0) -> Self:

@@ -33,6 +33,7 @@ __all__ = [
     "Take",
     "Unbatch",
     "Zip",
+    "positive",
     "sharded",
     "true_of",
 ]
@@ -428,3 +429,17 @@ class Prefetch(Step):
         finally:
             ended.set()
             thread.join()
+
+
+def positive(what: str, value: Any, least: int = 1) -> int:
+    """Return an integer of at least ``least``.
+
+    Raises
+    ------
+    ValueError
+        If the value is not such an integer.
+    """
+    if not hasattr(value, "__index__") or value < least:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
+    return int(value)

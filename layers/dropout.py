@@ -262,16 +262,13 @@ class _SpatialDropout(_ByRate, Spatial):
         return ops["where"](self._kept(like), x * (1.0 / (1.0 - self.rate)), 0.0)
 
 
-class SpatialDropout1D(_SpatialDropout, saved_as="layers.SpatialDropout1D"):
-    rank = 1
+class SpatialDropout1D(_SpatialDropout, rank=1, saved_as="layers.SpatialDropout1D"): ...
 
 
-class SpatialDropout2D(_SpatialDropout, saved_as="layers.SpatialDropout2D"):
-    rank = 2
+class SpatialDropout2D(_SpatialDropout, rank=2, saved_as="layers.SpatialDropout2D"): ...
 
 
-class SpatialDropout3D(_SpatialDropout, saved_as="layers.SpatialDropout3D"):
-    rank = 3
+class SpatialDropout3D(_SpatialDropout, rank=3, saved_as="layers.SpatialDropout3D"): ...
 
 
 class GaussianNoise(_Noisy, saved_as="layers.GaussianNoise"):

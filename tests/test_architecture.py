@@ -27,7 +27,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is slow to import and may not be needed": """
         cli: cli.commands
         cli.doctor: numpy
-        data.making: h5py
+        data.methods: h5py
         datasets.loading: h5py
         testing.executors: testing.programs
     """,

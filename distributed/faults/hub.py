@@ -3,14 +3,110 @@
 from __future__ import annotations
 
 import hmac
+import json
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
-from . import verdicts
-from .wires import Message, Wire
+from ...core.extend import ranks_in_words
+
+# -- messages over TCP, outside the engine: one JSON object per line ------------------------------
+
+Message = dict[str, Any]
+#: The longest line, so that an untrusted client of the port cannot fill the memory.
+LONGEST = 1 << 20
+#: Seconds to try each address of the hub.
+PATIENCE = 5.0
+
+
+class Wire:
+    """One end of a connection.
+
+    Parameters
+    ----------
+    sock
+        A connected socket.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.rank = -1
+        self._buffer = b""
+        self._sending = threading.Lock()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(sock, selectors.EVENT_READ)
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def send(self, **message: Any) -> None:
+        """Send a message. A closed connection is ignored here; :meth:`receive` reports it."""
+        with suppress(OSError), self._sending:
+            self.sock.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, seconds: float | None = None) -> list[Message] | None:
+        """Wait for messages and return them; ``None`` if the connection is closed.
+
+        Parameters
+        ----------
+        seconds
+            The longest wait, after which the list is empty. None waits without a limit.
+        """
+        try:
+            if seconds is not None and not self._selector.select(seconds):
+                return []
+            found = self.sock.recv(1 << 16)
+        except (OSError, ValueError):  # closed, perhaps by another thread
+            return None
+        self._buffer += found
+        if not found or len(self._buffer) > LONGEST:
+            return None
+        *lines, self._buffer = self._buffer.split(b"\n")
+        try:
+            messages = [json.loads(line) for line in lines]
+        except ValueError:
+            return None
+        return messages if all(isinstance(x, dict) for x in messages) else None
+
+    def close(self) -> None:
+        """Close this end."""
+        with suppress(OSError):
+            self._selector.close()
+            self.sock.close()
+
+
+def listening(everywhere: bool) -> socket.socket:
+    """Return a socket that accepts connections, from this host only or from everywhere."""
+    return socket.create_server(("" if everywhere else "127.0.0.1", 0), backlog=4096)
+
+
+def addresses(everywhere: bool) -> list[str]:
+    """Return addresses at which other hosts may reach this one."""
+    if not everywhere:
+        return ["127.0.0.1"]
+    name = socket.gethostname()
+    found = [name]
+    with suppress(OSError):
+        found += sorted({str(x[4][0]) for x in socket.getaddrinfo(name, None, socket.AF_INET)})
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing, but selects the outgoing interface
+        found.append(probe.getsockname()[0])
+    return list(dict.fromkeys(found))
+
+
+def connected(where: list[str], port: int) -> Wire | None:
+    """Return a connection to the first address that answers; ``None`` if none does."""
+    for address in where:
+        with suppress(OSError):
+            return Wire(socket.create_connection((address, port), PATIENCE))
+    return None
+
+
+# -- the hub --------------------------------------------------------------------------------------
 
 #: Seconds for failures of other ranks before the job ends, so that one message covers all.
 GRACE = 0.3
@@ -174,7 +270,7 @@ class Hub(threading.Thread):
             self._soon("decide", GRACE)
         elif "waits" in message:
             self.waits[rank] = message["waits"]
-            if verdicts.apart(self.waits) is not None:
+            if describe_apart(self.waits) is not None:
                 self._soon("apart", APART if len(self.waits) < self.size else 0.0)
         elif "late" in message and self.states is None and not self.code:
             self.late_after = message["late"]
@@ -202,14 +298,14 @@ class Hub(threading.Thread):
 
     def _apart(self) -> None:
         """End the job if ranks wait in different collectives."""
-        found = verdicts.apart(self.waits)
+        found = describe_apart(self.waits)
         if found is not None and not self.failures and not self.code:
             self._end(found, 1)
 
     def _asked(self) -> None:
         """Decide from the ranks' reports whether one is stuck."""
         states, self.states = self.states or {}, None
-        found = verdicts.stuck(states, self.late_after, self.hosts)
+        found = describe_stuck(states, self.late_after, self.hosts)
         if found is not None and not self.failures:
             self._end(found[0], 1)
 
@@ -220,17 +316,20 @@ class Hub(threading.Thread):
             own = {r: x for r, x in self.failures.items() if not x.get("collective")}
             self._print(own)
             pids = {rank: self.pids[rank] for rank in self.gone}
-            told = [verdicts.gone(pids, self.hosts), *([verdicts.failed(own)] if own else [])]
+            told = [
+                describe_gone(pids, self.hosts),
+                *([describe_failed(own)] if own else []),
+            ]
             self._end("; ".join(told), 1)
         elif self.failures:
             self._print(self.failures)
             codes = {x["code"] for x in self.failures.values()}
-            self._end(verdicts.failed(self.failures), min(codes))
+            self._end(describe_failed(self.failures), min(codes))
         elif self.left and (self.alone or any(x["code"] for x in self.left.values())):
             # the first rank that failed, or that others wait for
             rank = min(self.left, key=lambda r: (not self.left[r]["code"], self.left[r]["count"]))
             count, code = self.left[rank]["count"], self.left[rank]["code"]
-            self._end(verdicts.left(rank, count, code, self.alone, self.hosts), code or 1)
+            self._end(describe_left(rank, count, code, self.alone, self.hosts), code or 1)
 
     def _print(self, failures: dict[int, Message]) -> None:
         """Print tracebacks, equal ones once."""
@@ -248,3 +347,128 @@ class Hub(threading.Thread):
         """Abort the job if a rank did not receive the message, or cannot act on it."""
         if self.wires.keys() - self.told or self.gone:
             self.abort(self.code)
+
+
+# -- the texts of reasons --------------------------------------------------------------------------
+
+#: A rank's report of a failure: ``summary``, ``text`` (its traceback), ``code``.
+Failure = Mapping[str, Any]
+
+
+def rank_on_host(rank: int, hosts: Sequence[str]) -> str:
+    """Return the name of a rank, with its host."""
+    return f"rank {rank} on {hosts[rank]}"
+
+
+def join_by_text(said: Mapping[int, str]) -> str:
+    """Join the texts of ranks, with ranks of equal text together: ``ranks 0, 2 a; rank 1 b``."""
+    by_text: dict[str, list[int]] = {}
+    for rank, text in sorted(said.items()):
+        by_text.setdefault(text, []).append(rank)
+    return "; ".join(f"{ranks_in_words(ranks)} {text}" for text, ranks in by_text.items())
+
+
+def describe_failed(failures: Mapping[int, Failure]) -> str:
+    """Return the ranks that failed, and their errors."""
+    return join_by_text({rank: str(x["summary"]) for rank, x in failures.items()})
+
+
+def describe_gone(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
+    """Return the ranks whose processes ended without a report."""
+    if len(pids) > 1:
+        places = ", ".join(dict.fromkeys(hosts[rank] for rank in pids))
+        return f"{ranks_in_words(list(pids))} on {places} are gone: their processes {_GONE}"
+    ((rank, pid),) = pids.items()
+    return f"{rank_on_host(rank, hosts)} is gone: its process {pid} {_GONE}"
+
+
+_GONE = (
+    "ended without a report: killed (by the system if memory ran out), crashed in native code, or "
+    "ended by os._exit"
+)
+
+
+def describe_left(
+    rank: int, count: int, code: Any, waiting: Mapping[int, str], hosts: Sequence[str]
+) -> str:
+    """Return the message for a rank whose script ended while others need it."""
+    ended = "ended its script" if not code else f"ended its script with exit code {code}"
+    told = f"{rank_on_host(rank, hosts)} {ended} after {count} collectives"
+    return f"{told}, and others wait for it: {join_by_text(waiting)}" if waiting else told
+
+
+def describe_apart(waits: Mapping[int, Failure]) -> str | None:
+    """Return the message for ranks that wait in different collectives, which never end.
+
+    Parameters
+    ----------
+    waits
+        What each rank waits in: ``count``, ``doing`` and ``step``, as for :func:`describe_stuck`.
+
+    Returns
+    -------
+    str or None
+        None if ranks whose collectives have the same number wait in the same one.
+    """
+    for number in sorted({x["count"] for x in waits.values()}):
+        there = {rank: x for rank, x in waits.items() if x["count"] == number}
+        if len({x["doing"] for x in there.values()}) > 1:
+            of = {rank: f" of {x['step']}" if x["step"] else "" for rank, x in there.items()}
+            told = join_by_text(
+                {rank: f"called {x['doing']}{of[rank]}" for rank, x in there.items()}
+            )
+            return f"ranks disagree in collective number {number}: {told}"
+    return None
+
+
+def describe_stuck(
+    states: Mapping[int, Mapping[str, Any] | None], seconds: float, hosts: Sequence[str]
+) -> tuple[str, list[int]] | None:
+    """Return which ranks are late for the collective that others wait in; ``None`` if none is.
+
+    Parameters
+    ----------
+    states
+        Each rank's answer to the question where it is: ``count`` (of its collectives), ``doing``
+        (the collective it is in, or None), ``step``, ``at`` (the line of its code) and ``left``.
+        None for a rank that did not answer.
+    seconds
+        The longest wait allowed.
+    hosts
+        The ranks' hosts.
+
+    Returns
+    -------
+    The message, and the ranks that are late.
+    """
+    answers = {rank: x for rank, x in states.items() if x is not None}
+    most = max((x["count"] for x in answers.values()), default=0)
+    waiting = [r for r, x in answers.items() if x["count"] == most and x["doing"]]
+    late = [r for r in states if r not in answers or answers[r]["count"] < most]
+    if not waiting or (not late and len(waiting) < len(states)):
+        return None
+    told = describe_apart({rank: answers[rank] for rank in waiting})
+    if told is not None:
+        return told, []
+    first = answers[waiting[0]]
+    what = f"for more than {seconds:g} s in {first['doing']}, collective number {most}"
+    if first["step"] is not None:
+        what += f", of {first['step']}"
+    if not late:
+        return f"all ranks wait {what}: check the network", []
+    those = [_late(rank, answers.get(rank), hosts) for rank in late]
+    wait = "waits" if len(waiting) == 1 else "wait"
+    return f"{'; '.join(those)}, while {ranks_in_words(waiting)} {wait} {what}", late
+
+
+def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:
+    who = rank_on_host(rank, hosts)
+    if state is None:
+        return (
+            f"{who} is stuck and does not answer: its process is stopped, or runs native code that "
+            "holds Python's lock"
+        )
+    if state["left"]:
+        return f"{who} ended its script after {state['count']} collectives"
+    where = f"in {state['doing']}, its" if state["doing"] else f"at {state['at']}, after"
+    return f"{who} is stuck {where} collective number {state['count']}"

@@ -16,9 +16,19 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from ...core.extend import Communicator, describe, ranks_in_words
-from . import verdicts
-from .hub import ANSWER, GRACE, Hub
-from .wires import Message, Wire, addresses, connected, listening
+from .hub import (
+    ANSWER,
+    GRACE,
+    Hub,
+    Message,
+    Wire,
+    addresses,
+    connected,
+    describe_gone,
+    describe_stuck,
+    listening,
+    rank_on_host,
+)
 
 #: The methods of a communicator that wait for other ranks.
 COLLECTIVES = (
@@ -199,7 +209,7 @@ class Lifeline(threading.Thread):
             self._asked = 0.0
         elif self._asked and now - self._asked > 2 * ANSWER:
             states = {rank: None if rank == 0 else self._state() for rank in (0, self.rank)}
-            reason, _ = verdicts.stuck(states, timeout, self.hosts) or ("rank 0 is stuck", [])
+            reason, _ = describe_stuck(states, timeout, self.hosts) or ("rank 0 is stuck", [])
             self._end_alone(reason)
         elif not self._asked and now - max(doing[2], self._answered) > timeout:
             self._asked = now
@@ -238,7 +248,7 @@ class Lifeline(threading.Thread):
 
     def _orphaned(self) -> None:
         """End the process because rank 0 is gone."""
-        self._end_alone(verdicts.gone({0: self.pids[0]}, self.hosts))
+        self._end_alone(describe_gone({0: self.pids[0]}, self.hosts))
 
     def _end_alone(self, reason: str) -> NoReturn:
         """End the process without the hub."""
@@ -291,7 +301,7 @@ def join(found: Communicator) -> Lifeline | None:
             wire.close()
         if found.rank == 0:
             there = [rank for rank, x in enumerate(reached) if x == b"0"]
-            who = ", ".join(verdicts.called(rank, hosts) for rank in there)
+            who = ", ".join(rank_on_host(rank, hosts) for rank in there)
             warnings.warn(
                 f"distributed.init: {who} cannot reach rank 0 on {hosts[0]} by TCP, port "
                 f"{offer['port']}: only the launcher handles ranks that die, and nothing finds "

@@ -22,13 +22,13 @@ TOPICS = {
     "Derivatives as functions": (".core.transforms.",),
     "Tensors and variables": (".core.tensors.", ".core.base.dtypes", ".core.base.spec"),
     "Traced functions": (".core.functions.", ".core.graphs.", ".core.base.context"),
-    "Modules and models": (".core.module.", ".layers.models."),
+    "Modules and models": (".core.module.", ".layers.model"),
     "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".cli."),
     "Saving and profiling": (".saving", ".profiler."),
 }
 #: Packages of ops with a page for each of their modules.
 LARGE_PACKAGES = ("elementwise",)
-#: Namespaces with a page for each of their folders.
+#: Namespaces with a page for each of their folders and modules.
 LARGE_NAMESPACES = ("layers", "training")
 #: Who searches a name wants its entry before the guides that mention it.
 BOOST = "---\nsearch:\n  boost: 4\n---"
@@ -87,8 +87,7 @@ def _place(path: str, item: Any) -> tuple[str, str]:
     first = namespace.partition(".")[0]
     if namespace in LARGE_NAMESPACES and source:
         parts = source[0].split("/")
-        package = parts[1] if len(parts) > 2 else "base"
-        return f"gradtape.{first}", _words(package)
+        return f"gradtape.{first}", _words(parts[1].removesuffix(".py"))
     if first in LARGE_NAMESPACES:
         return f"gradtape.{first}", f"gradtape.{namespace}"
     return "Namespaces", f"gradtape.{namespace}"

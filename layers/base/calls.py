@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,13 +32,12 @@ from ...core.extend import (
     passing,
 )
 from .symbolic import Placeholder, called, placeholders_in
-from .weights import add_activity, regulated
+from .weights import BUILT, add_activity, regulated
 
 if TYPE_CHECKING:
     from .layer import Layer
 
 __all__ = [
-    "BUILT",
     "building",
     "by_policy",
     "call_of",
@@ -47,9 +46,6 @@ __all__ = [
     "takes_training",
     "training_for",
 ]
-
-#: The attribute of layers that are built.
-BUILT = "_gradtape_built"
 
 
 def call_of(cls: type) -> tuple[Any, type, str] | None:
@@ -119,6 +115,53 @@ def _method(value: Any, owner: type) -> Any:
     return placed
 
 
+def _converted(layer: Layer, inputs: Any) -> Any:
+    """Return a layer's inputs as tensors.
+
+    Raises
+    ------
+    TypeError
+        If they are several, and the layer takes one.
+    """
+    inputs = as_inputs(inputs)
+    if layer.takes_one and are_several(inputs):
+        raise TypeError(
+            f"{type(layer).__name__} {layer.name!r} takes one tensor, got a "
+            f"{type(inputs).__name__} of {len(inputs)}; join them first, for example with "
+            "gt.concatenate or gt.stack"
+        )
+    return inputs
+
+
+def _run_regulated(
+    call: Callable[..., Any], layer: Any, x: Any, args: Any, kwargs: dict[str, Any]
+) -> Any:
+    """Run a layer's call, and add the penalty of its results to the loss."""
+    token = regulated.set((*regulated.get(), layer))
+    try:
+        result = call(layer, x, *args, **kwargs)
+    finally:
+        regulated.reset(token)
+    add_activity(layer, flatten(result))
+    return result
+
+
+def _replacing(member: Any, defined: Mapping[str, Any], name: str) -> Callable[[Any], Any]:
+    """Return a function of a layer that returns the bound ``call`` that replaces its class's."""
+
+    def instead(self: Any) -> Any:
+        """Return the ``call`` that replaces this one, bound; None if there is none."""
+        if name != "call":
+            return None
+        own = self.__dict__.get(name)
+        if own is not None:
+            return own if callable(own) else None
+        now = defined.get(name, member)
+        return None if now is member else now.__get__(self, type(self))
+
+    return instead
+
+
 def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
     """Return ``__call__`` for a layer's ``call``; it converts inputs and builds the layer.
 
@@ -141,16 +184,7 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
         by_policy(call)
 
     replaceable, defined = name == "call", vars(owner)
-
-    def instead(self: Any) -> Any:
-        """Return the ``call`` that replaces this one, bound; None if there is none."""
-        if not replaceable:
-            return None
-        own = self.__dict__.get(name)
-        if own is not None:
-            return own if callable(own) else None
-        now = defined.get(name, member)
-        return None if now is member else now.__get__(self, type(self))
+    instead = _replacing(member, defined, name)
 
     @functools.wraps(call)
     def wrapper(self: Layer, inputs: Any = None, /, *args: Any, **kwargs: Any) -> Any:
@@ -168,13 +202,7 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
             finally:
                 passing.reset(token)
         if type(inputs) is not Tensor:
-            inputs = as_inputs(inputs)
-            if self.takes_one and are_several(inputs):
-                raise TypeError(
-                    f"{type(self).__name__} {self.name!r} takes one tensor, got a "
-                    f"{type(inputs).__name__} of {len(inputs)}; join them first, for example with "
-                    "gt.concatenate or gt.stack"
-                )
+            inputs = _converted(self, inputs)
         if BUILT not in self.__dict__:
             self._build_for(inputs)
         single = type(inputs) is Tensor and type(inputs.array) is not Placeholder
@@ -186,27 +214,14 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
             with calling_in(training):
                 return wrapper(self, inputs, *args, **kwargs)
         if self.activity_regularizer is not None and all(x is not self for x in regulated.get()):
-            held = regulated.set((*regulated.get(), self))
-            try:
-                result = wrapper(self, inputs, *args, **kwargs)
-            finally:
-                regulated.reset(held)
-            add_activity(self, flatten(result))
-            return result
+            return _run_regulated(wrapper, self, inputs, args, kwargs)
         if replaceable and ("call" in self.__dict__ or defined.get("call") is not member):
             other = instead(self)
             if other is not None:
                 return _run_other(self, other, list(parameters)[2:], inputs, args, kwargs)
         if traced:
-            result = call.__get__(self)(inputs, *args, **kwargs)
-            if ADDED or IN_TRACES:
-                keep_adding(self)
-            return result
-        convert = converting.get()
-        run = call if convert is None else convert(call)
-        if CASTING or getattr(self, "computes_in_float32", False):
-            return in_policy(run, self, inputs, *args, **kwargs)
-        return run(self, inputs, *args, **kwargs)
+            return _run_traced(self, call.__get__(self), inputs, args, kwargs)
+        return _run_eagerly(self, call, inputs, args, kwargs)
 
     wrapper.converts = as_inputs  # type: ignore[attr-defined]
     wrapper.instead = instead  # type: ignore[attr-defined]
@@ -220,12 +235,25 @@ def _run_other(
     if args:
         args, kwargs = _placed(call, names, x, args, kwargs)
     if isinstance(call, Function):
-        result = call(x, *args, **kwargs)
-        if ADDED or IN_TRACES:
-            keep_adding(layer)
-        return result
+        return _run_traced(layer, call, x, args, kwargs)
+    return _run_eagerly(layer, call, x, args, kwargs, bound=True)
+
+
+def _run_traced(layer: Layer, call: Any, x: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Run a bound call that is traced."""
+    result = call(x, *args, **kwargs)
+    if ADDED or IN_TRACES:
+        keep_adding(layer)
+    return result
+
+
+def _run_eagerly(
+    layer: Layer, call: Any, x: Any, args: Any, kwargs: dict[str, Any], bound: bool = False
+) -> Any:
+    """Run a call of Python code, with its control flow converted in a trace that asks for it."""
     convert = converting.get()
-    run = _taking_layer(call if convert is None else convert(call))
+    run = call if convert is None else convert(call)
+    run = _taking_layer(run) if bound else run
     if CASTING or getattr(layer, "computes_in_float32", False):
         return in_policy(run, layer, x, *args, **kwargs)
     return run(layer, x, *args, **kwargs)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
-    RULED,
     RULES,
     Module,
     Policy,
@@ -22,15 +21,10 @@ from ...core.extend import (
     as_dtype,
     as_policy,
     as_tensor,
-    backend,
-    backend_of,
     blunt,
-    current_backend,
-    current_device,
     default_dtype,
     flatten,
     hinted,
-    init_scope,
     losses_of,
     map_structure,
     ops,
@@ -38,17 +32,22 @@ from ...core.extend import (
     parameters,
     passing,
 )
-from .. import constraints, initializers, regularizers
-from ..configs import serialized, unknown_argument
-from .calls import BUILT, building, by_policy, call_of
+from .. import initializers
+from ..configs import serialized
+from .calls import building, by_policy, call_of
 from .symbolic import node_of
-from .weights import UNMADE, Rules, check_weights
+from .weights import (
+    BUILT,
+    UNMADE,
+    WAITING,
+    Rules,
+    build_with,
+    check_weights,
+    set_rules,
+    set_rules_of_weight,
+)
 
 __all__ = ["Layer"]
-
-#: Weights from a file, kept by ``load_weights`` until the layer is built.
-_WAITING = "_gradtape_waiting"
-
 
 #: For each framework, the names there of attributes, and how their values differ.
 Elsewhere = Mapping[str, Mapping[Any, Any]]
@@ -147,15 +146,7 @@ class Layer(Module):
             vars(self)["_gradtape_policy"] = found.name
         else:
             self.dtype = None if dtype is None else as_dtype(dtype).name
-        if rules.pop("trainable", None) is False:  # compat's layers pass None
-            self.trainable = False
-        allowed = self._rules()
-        for rule, given in rules.items():
-            if rule not in allowed:
-                raise unknown_argument(type(self), rule, (*allowed, "trainable"))
-            if given is not None:
-                get = constraints.get if rule.endswith("constraint") else regularizers.get
-                setattr(self, rule, get(given))
+        set_rules(self, rules)
 
     @classmethod
     def _rules(cls) -> tuple[str, ...]:
@@ -260,10 +251,9 @@ class Layer(Module):
             Whether the layer is built now.
         """
         shape = self.shape_for_weights(shapes)
-        if shape is None:
-            return False
-        self._build_with(shape, as_dtype(dtype).name, [])
-        return True
+        if shape is not None:
+            build_with(self, shape, as_dtype(dtype).name, [])
+        return shape is not None
 
     @property
     def hands_masks(self) -> bool:
@@ -320,13 +310,13 @@ class Layer(Module):
             The shape of its inputs.
         """
         if isinstance(layer, Layer) and not layer.built:
-            layer._build_with(input_shape, vars(self).get("_gradtape_dtype"), [])
+            build_with(layer, input_shape, vars(self).get("_gradtape_dtype"), [])
 
     def mark_built(self, built: bool = True) -> None:
         """Mark the weights as existing, so that ``build`` is not called; or remove the mark."""
         if not built:
             vars(self).pop(BUILT, None)
-        elif _WAITING not in vars(self):  # otherwise the next call loads them and sets the mark
+        elif WAITING not in vars(self):  # otherwise the next call loads them and sets the mark
             vars(self)[BUILT] = True
 
     @overridable
@@ -337,8 +327,7 @@ class Layer(Module):
     @overridable
     def input(self) -> Any:
         """The placeholder that the layer was called on, in a functional model."""
-        args = node_of(self, "input").args
-        return args[0]
+        return node_of(self, "input").args[0]
 
     @overridable
     def output(self) -> Any:
@@ -415,9 +404,7 @@ class Layer(Module):
         value = initializers.get(initializer)(tuple(shape), kind)
         variable = Variable(value, trainable=trainable, name=name, dtype=kind)
         variable.unasked = not (dtype or self.dtype) and kind != default_dtype()
-        if regularizer is not None or constraint is not None:
-            rules = regularizers.get(regularizer), constraints.get(constraint)
-            vars(self).setdefault(RULED, []).append((variable, *rules))
+        set_rules_of_weight(self, variable, regularizer, constraint)
         return variable
 
     def add_loss(self, value: Any) -> None:
@@ -474,11 +461,8 @@ class Layer(Module):
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints that the constructor received."""
         given = {rule: getattr(self, rule) for rule in self._rules()}
-        return {
-            rule: serialized(rule.rpartition("_")[2], x)
-            for rule, x in given.items()
-            if x is not None
-        }
+        kinds = {rule: rule.rpartition("_")[2] for rule in given}
+        return {rule: serialized(kinds[rule], x) for rule, x in given.items() if x is not None}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -488,33 +472,12 @@ class Layer(Module):
     def _build_for(self, inputs: Any) -> None:
         """Build the layer for these inputs, unless it is built; a build that fails is undone."""
         if self.built:
-            self._build_with(None, None, [])
+            build_with(self, None, None, [])
             return
         leaves = [x for x in flatten(inputs) if x is not None]
         floats = [x.dtype.name for x in leaves if x.dtype.kind == "f"]
         shapes = map_structure(lambda x: None if x is None else blunt(x.shape), inputs)
-        self._build_with(shapes, floats[0] if floats else None, leaves)
-
-    def _build_with(self, shapes: Any, dtype: str | None, leaves: list[Any]) -> None:
-        state = vars(self)
-        before = dict(state)
-        try:
-            if not self.built:
-                state["_gradtape_dtype"] = dtype
-                with init_scope(), backend(_place(leaves)):
-                    self.build(shapes)
-            waiting = state.pop(_WAITING, None)
-            if waiting is not None:
-                with init_scope():
-                    waiting(self)
-        except BaseException:
-            for attribute in set(state) - set(before):
-                del state[attribute]
-            state.update(before)
-            raise
-        state[BUILT] = True
-        if not self.trainable:
-            self.trainable = False  # now that there are weights
+        build_with(self, shapes, floats[0] if floats else None, leaves)
 
 
 hinted(Layer, "layers.Layer")
@@ -525,13 +488,3 @@ def _defines_mask(kind: type) -> bool:
     """Return whether a class defines ``compute_mask``, and does not say what it makes."""
     nearest = next(c for c in kind.__mro__ if {"compute_mask", "makes_mask"} & vars(c).keys())
     return nearest is not Layer and "makes_mask" not in vars(nearest)
-
-
-def _place(leaves: list[Any]) -> str:
-    """Return the place of the weights: the backend and device of the first input."""
-    array = leaves[0].array if leaves else None
-    if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):
-        owner = backend_of(array)
-        return f"{owner.name}:{owner.device(array)}"
-    device = current_device()
-    return current_backend().name + (f":{device}" if device else "")

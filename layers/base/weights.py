@@ -1,25 +1,46 @@
-"""Weights and states of layers: their regularizers and constraints, from files, across batches."""
+"""Weights and states of layers: their rules, the build that creates them, files, batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypedDict
 
 import numpy as np
 
-from ...core.extend import Module, Variable, add_to_loss, flatten, in_precision, known_size, ops
+from ...core.extend import (
+    RULED,
+    Module,
+    Variable,
+    add_to_loss,
+    backend,
+    backend_of,
+    current_backend,
+    current_device,
+    flatten,
+    in_precision,
+    init_scope,
+    known_size,
+    ops,
+)
+from .. import constraints, regularizers
+from ..configs import unknown_argument
 
 __all__ = [
+    "BUILT",
     "UNMADE",
+    "WAITING",
     "CarriesStates",
     "Rules",
     "add_activity",
+    "build_with",
     "check_part",
     "check_weights",
     "regulated",
     "rows_per_example",
+    "set_rules",
+    "set_rules_of_weight",
     "stateful_layers",
     "states_continued",
     "states_kept",
@@ -50,6 +71,86 @@ class Rules(TypedDict, total=False):
     recurrent_regularizer: Any
     trainable: bool
 
+
+def set_rules(layer: Any, rules: Mapping[str, Any]) -> None:
+    """Set the regularizers and constraints that a layer's constructor received.
+
+    Raises
+    ------
+    TypeError
+        If the layer takes no such argument.
+    """
+    allowed = layer._rules()
+    for rule, given in rules.items():
+        if rule == "trainable":
+            if given is False:  # compat's layers pass None
+                layer.trainable = False
+        elif rule not in allowed:
+            raise unknown_argument(type(layer), rule, (*allowed, "trainable"))
+        elif given is not None:
+            get = constraints.get if rule.endswith("constraint") else regularizers.get
+            setattr(layer, rule, get(given))
+
+
+def set_rules_of_weight(layer: Any, weight: Variable, regularizer: Any, constraint: Any) -> None:
+    """Note the regularizer and the constraint of a weight, if there are any."""
+    if regularizer is not None or constraint is not None:
+        rules = regularizers.get(regularizer), constraints.get(constraint)
+        vars(layer).setdefault(RULED, []).append((weight, *rules))
+
+
+# -- a build at the first call --------------------------------------------------------------------
+
+#: The attribute of layers that are built.
+BUILT = "_gradtape_built"
+#: Weights from a file, kept by ``load_weights`` until the layer is built.
+WAITING = "_gradtape_waiting"
+
+
+def build_with(layer: Any, shapes: Any, dtype: str | None, leaves: list[Any]) -> None:
+    """Build a layer unless it is built, and set waiting weights; a build that fails is undone.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    shapes, dtype
+        Those of its inputs; the dtype is that of weights without their own.
+    leaves
+        The inputs; the first one's backend and device are those of the weights.
+    """
+    state = vars(layer)
+    before = dict(state)
+    try:
+        if not layer.built:
+            state["_gradtape_dtype"] = dtype
+            with init_scope(), backend(_place(leaves)):
+                layer.build(shapes)
+        waiting = state.pop(WAITING, None)
+        if waiting is not None:
+            with init_scope():
+                waiting(layer)
+    except BaseException:
+        for attribute in set(state) - set(before):
+            del state[attribute]
+        state.update(before)
+        raise
+    state[BUILT] = True
+    if not layer.trainable:
+        layer.trainable = False  # now that there are weights
+
+
+def _place(leaves: list[Any]) -> str:
+    """Return the place of the weights: the backend and device of the first input."""
+    array = leaves[0].array if leaves else None
+    if hasattr(array, "__array__") or hasattr(array, "__dlpack__"):
+        owner = backend_of(array)
+        return f"{owner.name}:{owner.device(array)}"
+    device = current_device()
+    return current_backend().name + (f":{device}" if device else "")
+
+
+# -- the activity of a layer ----------------------------------------------------------------------
 
 #: The layers whose outputs are regularized when the running call ends; ``super()`` may nest calls.
 regulated: ContextVar[tuple[Any, ...]] = ContextVar("gradtape_layers_regulated", default=())

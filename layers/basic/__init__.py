@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from .advanced_activations import ELU, LeakyReLU, PReLU, ReLU, Softmax
-from .linear import Dense, EinsumDense, Embedding
-from .simple import (
-    Activation,
-    ActivityRegularization,
-    Flatten,
-    Identity,
-    Lambda,
-    Masking,
-    Rescaling,
-)
+from . import advanced_activations, linear, simple
+from .advanced_activations import *
+from .linear import *
+from .simple import *
 
-__all__ = [
-    "ELU",
-    "Activation",
-    "ActivityRegularization",
-    "Dense",
-    "EinsumDense",
-    "Embedding",
-    "Flatten",
-    "Identity",
-    "Lambda",
-    "LeakyReLU",
-    "Masking",
-    "PReLU",
-    "ReLU",
-    "Rescaling",
-    "Softmax",
-]
+__all__: list[str] = []
+__all__ += advanced_activations.__all__
+__all__ += linear.__all__
+__all__ += simple.__all__

@@ -121,16 +121,13 @@ class _Conv(Windowed):
         return self.finished(conv(x, self.kernel.value, **self.windows, groups=self.groups))
 
 
-class Conv1D(_Conv, saved_as="layers.Conv1D"):
-    rank = 1
+class Conv1D(_Conv, rank=1, saved_as="layers.Conv1D"): ...
 
 
-class Conv2D(_Conv, saved_as="layers.Conv2D"):
-    rank = 2
+class Conv2D(_Conv, rank=2, saved_as="layers.Conv2D"): ...
 
 
-class Conv3D(_Conv, saved_as="layers.Conv3D"):
-    rank = 3
+class Conv3D(_Conv, rank=3, saved_as="layers.Conv3D"): ...
 
 
 # -- transposed -----------------------------------------------------------------------------------
@@ -243,16 +240,13 @@ class _ConvTranspose(Windowed):
         return (2 * (window // 2) if self.padding == "same" else 0) - more
 
 
-class Conv1DTranspose(_ConvTranspose, saved_as="layers.Conv1DTranspose"):
-    rank = 1
+class Conv1DTranspose(_ConvTranspose, rank=1, saved_as="layers.Conv1DTranspose"): ...
 
 
-class Conv2DTranspose(_ConvTranspose, saved_as="layers.Conv2DTranspose"):
-    rank = 2
+class Conv2DTranspose(_ConvTranspose, rank=2, saved_as="layers.Conv2DTranspose"): ...
 
 
-class Conv3DTranspose(_ConvTranspose, saved_as="layers.Conv3DTranspose"):
-    rank = 3
+class Conv3DTranspose(_ConvTranspose, rank=3, saved_as="layers.Conv3DTranspose"): ...
 
 
 # -- of each channel with separate filters --------------------------------------------------------
@@ -339,12 +333,10 @@ class _Depthwise(Windowed):
         return self.finished(depthwise_conv(x, self.kernel.value, **self.windows))
 
 
-class DepthwiseConv1D(_Depthwise, saved_as="layers.DepthwiseConv1D"):
-    rank = 1
+class DepthwiseConv1D(_Depthwise, rank=1, saved_as="layers.DepthwiseConv1D"): ...
 
 
-class DepthwiseConv2D(_Depthwise, saved_as="layers.DepthwiseConv2D"):
-    rank = 2
+class DepthwiseConv2D(_Depthwise, rank=2, saved_as="layers.DepthwiseConv2D"): ...
 
 
 class _Separable(Windowed):
@@ -444,9 +436,7 @@ class _Separable(Windowed):
         return self.finished(conv(y, self.pointwise_kernel.value))
 
 
-class SeparableConv1D(_Separable, saved_as="layers.SeparableConv1D"):
-    rank = 1
+class SeparableConv1D(_Separable, rank=1, saved_as="layers.SeparableConv1D"): ...
 
 
-class SeparableConv2D(_Separable, saved_as="layers.SeparableConv2D"):
-    rank = 2
+class SeparableConv2D(_Separable, rank=2, saved_as="layers.SeparableConv2D"): ...

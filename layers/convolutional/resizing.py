@@ -98,16 +98,13 @@ class _MaxPooling(_Pooling):
     pool = max_pool
 
 
-class MaxPooling1D(_MaxPooling, saved_as="layers.MaxPooling1D"):
-    rank = 1
+class MaxPooling1D(_MaxPooling, rank=1, saved_as="layers.MaxPooling1D"): ...
 
 
-class MaxPooling2D(_MaxPooling, saved_as="layers.MaxPooling2D"):
-    rank = 2
+class MaxPooling2D(_MaxPooling, rank=2, saved_as="layers.MaxPooling2D"): ...
 
 
-class MaxPooling3D(_MaxPooling, saved_as="layers.MaxPooling3D"):
-    rank = 3
+class MaxPooling3D(_MaxPooling, rank=3, saved_as="layers.MaxPooling3D"): ...
 
 
 class _AveragePooling(_Pooling):
@@ -121,16 +118,13 @@ class _AveragePooling(_Pooling):
     pool = avg_pool
 
 
-class AveragePooling1D(_AveragePooling, saved_as="layers.AveragePooling1D"):
-    rank = 1
+class AveragePooling1D(_AveragePooling, rank=1, saved_as="layers.AveragePooling1D"): ...
 
 
-class AveragePooling2D(_AveragePooling, saved_as="layers.AveragePooling2D"):
-    rank = 2
+class AveragePooling2D(_AveragePooling, rank=2, saved_as="layers.AveragePooling2D"): ...
 
 
-class AveragePooling3D(_AveragePooling, saved_as="layers.AveragePooling3D"):
-    rank = 3
+class AveragePooling3D(_AveragePooling, rank=3, saved_as="layers.AveragePooling3D"): ...
 
 
 # -- pooling of whole images -----------------------------------------------------------------------
@@ -183,16 +177,13 @@ class _GlobalMax(_Global):
     reduction = "max"
 
 
-class GlobalMaxPooling1D(_GlobalMax, saved_as="layers.GlobalMaxPooling1D"):
-    rank = 1
+class GlobalMaxPooling1D(_GlobalMax, rank=1, saved_as="layers.GlobalMaxPooling1D"): ...
 
 
-class GlobalMaxPooling2D(_GlobalMax, saved_as="layers.GlobalMaxPooling2D"):
-    rank = 2
+class GlobalMaxPooling2D(_GlobalMax, rank=2, saved_as="layers.GlobalMaxPooling2D"): ...
 
 
-class GlobalMaxPooling3D(_GlobalMax, saved_as="layers.GlobalMaxPooling3D"):
-    rank = 3
+class GlobalMaxPooling3D(_GlobalMax, rank=3, saved_as="layers.GlobalMaxPooling3D"): ...
 
 
 class _GlobalAverage(_Global):
@@ -206,9 +197,7 @@ class _GlobalAverage(_Global):
     reduction = "mean"
 
 
-class GlobalAveragePooling1D(_GlobalAverage, saved_as="layers.GlobalAveragePooling1D"):
-    rank = 1
-
+class GlobalAveragePooling1D(_GlobalAverage, rank=1, saved_as="layers.GlobalAveragePooling1D"):
     def call(self, x: Any, mask: Any = None) -> Any:
         """Pool images; ``mask`` of shape ``(batch, steps)`` is false for steps to leave out."""
         if mask is None:
@@ -222,12 +211,10 @@ class GlobalAveragePooling1D(_GlobalAverage, saved_as="layers.GlobalAveragePooli
         return (total / ops["maximum"](count, 1.0)).astype(given.dtype)
 
 
-class GlobalAveragePooling2D(_GlobalAverage, saved_as="layers.GlobalAveragePooling2D"):
-    rank = 2
+class GlobalAveragePooling2D(_GlobalAverage, rank=2, saved_as="layers.GlobalAveragePooling2D"): ...
 
 
-class GlobalAveragePooling3D(_GlobalAverage, saved_as="layers.GlobalAveragePooling3D"):
-    rank = 3
+class GlobalAveragePooling3D(_GlobalAverage, rank=3, saved_as="layers.GlobalAveragePooling3D"): ...
 
 
 # -- padding, cropping and upsampling -------------------------------------------------------------
@@ -416,37 +403,28 @@ def _linear(x: Any, axis: int, factor: int) -> Any:
     return ops["reshape"](ops["stack"](*rows, axis=axis + 1), shape=larger)
 
 
-class ZeroPadding1D(_ZeroPadding, saved_as="layers.ZeroPadding1D"):
-    rank = 1
+class ZeroPadding1D(_ZeroPadding, rank=1, saved_as="layers.ZeroPadding1D"): ...
 
 
-class ZeroPadding2D(_ZeroPadding, saved_as="layers.ZeroPadding2D"):
-    rank = 2
+class ZeroPadding2D(_ZeroPadding, rank=2, saved_as="layers.ZeroPadding2D"): ...
 
 
-class ZeroPadding3D(_ZeroPadding, saved_as="layers.ZeroPadding3D"):
-    rank = 3
+class ZeroPadding3D(_ZeroPadding, rank=3, saved_as="layers.ZeroPadding3D"): ...
 
 
-class Cropping1D(_Cropping, saved_as="layers.Cropping1D"):
-    rank = 1
+class Cropping1D(_Cropping, rank=1, saved_as="layers.Cropping1D"): ...
 
 
-class Cropping2D(_Cropping, saved_as="layers.Cropping2D"):
-    rank = 2
+class Cropping2D(_Cropping, rank=2, saved_as="layers.Cropping2D"): ...
 
 
-class Cropping3D(_Cropping, saved_as="layers.Cropping3D"):
-    rank = 3
+class Cropping3D(_Cropping, rank=3, saved_as="layers.Cropping3D"): ...
 
 
-class UpSampling1D(_UpSampling, saved_as="layers.UpSampling1D"):
-    rank = 1
+class UpSampling1D(_UpSampling, rank=1, saved_as="layers.UpSampling1D"): ...
 
 
-class UpSampling2D(_UpSampling, saved_as="layers.UpSampling2D"):
-    rank = 2
+class UpSampling2D(_UpSampling, rank=2, saved_as="layers.UpSampling2D"): ...
 
 
-class UpSampling3D(_UpSampling, saved_as="layers.UpSampling3D"):
-    rank = 3
+class UpSampling3D(_UpSampling, rank=3, saved_as="layers.UpSampling3D"): ...

@@ -21,6 +21,8 @@ _AXES = {1: "steps", 2: "rows, columns", 3: "planes, rows, columns"}
 class Spatial(Configured):
     """A layer over images of ``rank`` spatial axes, with the channels last or first.
 
+    A class for a number of axes names it: ``class Conv2D(_Conv, rank=2)``.
+
     Attributes
     ----------
     _member : str
@@ -32,9 +34,9 @@ class Spatial(Configured):
     _member: ClassVar[str] = ""
     data_format: str
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        rank = vars(cls).get("rank")
-        if rank and not cls.__doc__:
+    def __init_subclass__(cls, rank: int | None = None, **kwargs: Any) -> None:
+        if rank is not None:
+            cls.rank = rank
             text = cls._member.replace("{name}", cls.__name__).replace("{axes}", _AXES[rank])
             cls.__doc__ = re.sub(r"{(\d+)}", lambda size: ", ".join([size[1]] * rank), text)
         super().__init_subclass__(**kwargs)
@@ -140,9 +142,9 @@ class Windowed(Spatial):
     _in_keras: ClassVar[str]
     bias: Variable | None = None
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if rank := vars(cls).get("rank"):
+    def __init_subclass__(cls, rank: int | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(rank=rank, **kwargs)
+        if rank is not None:
             cls.names_elsewhere = {
                 "pytorch": cls._in_pytorch(rank),
                 "keras": {"": (cls._in_keras.format(rank), None)},

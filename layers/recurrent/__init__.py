@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from .cells import GRUCell, LSTMCell, SimpleRNNCell
-from .gated import GRU, LSTM, SimpleRNN
-from .rnn import RNN, StackedRNNCells
-from .wrappers import Bidirectional, TimeDistributed
+from . import cells, gated, rnn, wrappers
+from .cells import *
+from .gated import *
+from .rnn import *
+from .wrappers import *
 
-__all__ = [
-    "GRU",
-    "LSTM",
-    "RNN",
-    "Bidirectional",
-    "GRUCell",
-    "LSTMCell",
-    "SimpleRNN",
-    "SimpleRNNCell",
-    "StackedRNNCells",
-    "TimeDistributed",
-]
+__all__: list[str] = []
+__all__ += cells.__all__
+__all__ += gated.__all__
+__all__ += rnn.__all__
+__all__ += wrappers.__all__

@@ -69,6 +69,20 @@ class Cell(Configured):
         The activation of the gates, ``"sigmoid"`` by default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
+    dropout, recurrent_dropout
+        The fractions of inputs and of states that are dropped in training, 0 by default.
+    seed
+        A seed for dropout; by default one is drawn from ``gradtape.random``.
+    rules
+        ``kernel_regularizer``, ``recurrent_regularizer`` and ``bias_regularizer`` add to the loss:
+        names (``"l2"``), objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor.
+        Constraints of the same weights, such as ``kernel_constraint``, are objects of
+        :mod:`gradtape.layers.constraints`.
+
+    Raises
+    ------
+    ValueError
+        If a setting is out of range. At the call, if the input has a different number of features.
     """
 
     def set_up(
@@ -234,26 +248,8 @@ class SimpleRNNCell(Cell, saved_as="layers.SimpleRNNCell"):
 
     Parameters
     ----------
-    units
-        The length of the output.
     activation
         A name or any callable, ``"tanh"`` by default.
-    kernel_initializer, recurrent_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    dropout, recurrent_dropout
-        The fractions of inputs and of states that are dropped in training, 0 by default.
-    seed
-        A seed for dropout; by default drawn from ``gradtape.random``.
-    rules
-        ``kernel_regularizer``, ``recurrent_regularizer`` and ``bias_regularizer`` add to the loss:
-        names (``"l2"``), objects of :mod:`gradtape.layers.regularizers`, or functions of a tensor.
-        Constraints of the same weights, such as ``kernel_constraint``, are objects of
-        :mod:`gradtape.layers.constraints`.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of range. At the call, if the input has a different number of features.
 
     Examples
     --------
@@ -298,30 +294,8 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
 
     Parameters
     ----------
-    units
-        The length of the output.
-    activation
-        That of the candidate and of the output, ``"tanh"`` by default.
-    recurrent_activation
-        That of the gates, ``"sigmoid"`` by default.
-    kernel_initializer, recurrent_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     unit_forget_bias
         Whether the forget gate's bias starts at 1; true by default.
-    dropout, recurrent_dropout
-        The shares of inputs and of states that are dropped while training, 0 by default.
-    seed
-        A seed for dropout; by default one is drawn from ``gradtape.random``.
-    rules
-        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
-        what they add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
-        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range; at the call, if the input has other features.
 
     Examples
     --------
@@ -406,31 +380,11 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
 
     Parameters
     ----------
-    units
-        The length of the output.
     activation
         The activation of the candidate, ``"tanh"`` by default.
-    recurrent_activation
-        That of the gates, ``"sigmoid"`` by default.
-    kernel_initializer, recurrent_initializer, bias_initializer
-        Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
-    dropout, recurrent_dropout
-        The shares of inputs and of states that are dropped while training, 0 by default.
-    seed
-        A seed for dropout; by default one is drawn from ``gradtape.random``.
     reset_after
         Whether the reset gate comes after the product with the recurrent kernel; true by default.
         There are then two biases, shape ``(2, 3 * units)``.
-    rules
-        ``kernel_regularizer``, ``recurrent_regularizer``, ``bias_regularizer``:
-        what they add to the loss: names (``"l2"``), objects of
-        :mod:`gradtape.layers.regularizers`, or functions of a tensor. And constraints of the same
-        weights, as ``kernel_constraint``, of :mod:`gradtape.layers.constraints`.
-
-    Raises
-    ------
-    ValueError
-        If a setting is out of its range; at the call, if the input has other features.
 
     Examples
     --------

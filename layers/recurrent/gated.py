@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+import inspect
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .. import regularizers
 from ..base.weights import Rules
@@ -13,12 +14,46 @@ from .rnn import RNN
 __all__ = ["GRU", "LSTM", "SimpleRNN"]
 
 
+if TYPE_CHECKING:
+
+    class _Settings(Rules, total=False):
+        """The arguments of these layers by name."""
+
+        activation: Any
+        recurrent_activation: Any
+        use_bias: bool
+        kernel_initializer: Any
+        recurrent_initializer: Any
+        bias_initializer: Any
+        unit_forget_bias: bool
+        dropout: float
+        recurrent_dropout: float
+        seed: int | None
+        reset_after: bool
+        return_sequences: bool
+        return_state: bool
+        go_backwards: bool
+        stateful: bool
+        unroll: bool
+        name: str | None
+        dtype: Any
+
+
 class _Recurrent(RNN):
-    """A recurrent layer that creates its cell; the cell's settings come before the layer's."""
+    """A recurrent layer that creates its cell, and takes the arguments of both.
+
+    A subclass names the class of its cells, ``cell=LSTMCell``, which makes its constructor.
+    """
 
     _family = """
     Parameters
     ----------
+    units
+        The length of the output.
+    recurrent_activation
+        That of the gates, ``"sigmoid"`` by default.
+    use_bias
+        Whether to add a bias; true by default.
     kernel_initializer, recurrent_initializer, bias_initializer
         Names, objects of :mod:`gradtape.layers.initializers`, or functions of shape and dtype.
     dropout, recurrent_dropout
@@ -47,6 +82,15 @@ class _Recurrent(RNN):
         If a setting is out of range. At the call, if the input does not have three axes, or has a
         different number of features.
     """
+
+    if TYPE_CHECKING:  # what a constructor takes by position depends on the cell
+
+        def __init__(self, units: int, *args: Any, **settings: Unpack[_Settings]) -> None: ...
+
+    def __init_subclass__(cls, cell: type[Cell] | None = None, **kwargs: Any) -> None:
+        if cell is not None:
+            cls.__init__ = _constructor(cell)  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
 
     def set_up(self, cell: Cell, name: str | None, activity: Any, **settings: bool) -> None:
         """Create the layer with its cell."""
@@ -77,17 +121,43 @@ class _Recurrent(RNN):
         return getattr(cell, name)
 
 
-class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
+def _constructor(cell_class: type[Cell]) -> Any:
+    """Return the constructor of a layer: the arguments of its cell, then those of :class:`RNN`.
+
+    The last arguments are ``name``, ``dtype`` and the rules.
+    """
+    of_cell = inspect.signature(cell_class.__init__)
+    ends = {name: of_cell.parameters[name] for name in ("name", "dtype", "rules")}
+    steps = {
+        name: parameter
+        for name, parameter in inspect.signature(RNN.__init__).parameters.items()
+        if name not in ("self", "cell", *ends)
+    }
+    first = {name: x for name, x in of_cell.parameters.items() if name not in ends}
+    signature = of_cell.replace(parameters=[*first.values(), *steps.values(), *ends.values()])
+
+    def __init__(self: Any, *args: Any, **settings: Any) -> None:
+        try:
+            given = dict(signature.bind(self, *args, **settings).arguments)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.__init__(): {error}") from None
+        del given["self"]
+        given |= given.pop("rules", {})
+        activity, name = given.pop("activity_regularizer", None), given.pop("name", None)
+        own = {step: given.pop(step) for step in steps if step in given}
+        self.set_up(cell_class(**given), name, activity, **own)
+
+    vars(__init__)["__signature__"] = signature
+    return __init__
+
+
+class SimpleRNN(_Recurrent, cell=SimpleRNNCell, saved_as="layers.SimpleRNN"):
     """Recurrent layer: ``h = tanh(x @ kernel + h @ recurrent_kernel + bias)`` at each step.
 
     Parameters
     ----------
-    units
-        The length of the output.
     activation
         A name or any callable, ``"tanh"`` by default.
-    use_bias
-        Whether to add a bias; true by default.
 
     References
     ----------
@@ -103,65 +173,14 @@ class SimpleRNN(_Recurrent, saved_as="layers.SimpleRNN"):
 
     takes_integers = False
 
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "tanh",
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        dropout: float = 0.0,
-        recurrent_dropout: float = 0.0,
-        seed: int | None = None,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        stateful: bool = False,
-        unroll: bool = False,
-        name: str | None = None,
-        dtype: Any = None,
-        **rules: Unpack[Rules],
-    ) -> None:
-        activity = rules.pop("activity_regularizer", None)
-        cell = SimpleRNNCell(
-            units,
-            activation=activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            dtype=dtype,
-            **rules,
-        )
-        self.set_up(
-            cell,
-            name,
-            activity,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-        )
 
-
-class LSTM(_Recurrent, saved_as="layers.LSTM"):
+class LSTM(_Recurrent, cell=LSTMCell, saved_as="layers.LSTM"):
     """Recurrent layer with a memory, which gates write, keep and read.
 
     Parameters
     ----------
-    units
-        The length of the output.
     activation
         That of the candidate and of the output, ``"tanh"`` by default.
-    recurrent_activation
-        That of the gates, ``"sigmoid"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     unit_forget_bias
         Whether the forget gate's bias begins with 1, as is the default.
 
@@ -177,69 +196,14 @@ class LSTM(_Recurrent, saved_as="layers.LSTM"):
     (2, 5, 4)
     """
 
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        unit_forget_bias: bool = True,
-        dropout: float = 0.0,
-        recurrent_dropout: float = 0.0,
-        seed: int | None = None,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        stateful: bool = False,
-        unroll: bool = False,
-        name: str | None = None,
-        dtype: Any = None,
-        **rules: Unpack[Rules],
-    ) -> None:
-        activity = rules.pop("activity_regularizer", None)
-        cell = LSTMCell(
-            units,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            unit_forget_bias=unit_forget_bias,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            dtype=dtype,
-            **rules,
-        )
-        self.set_up(
-            cell,
-            name,
-            activity,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-        )
 
-
-class GRU(_Recurrent, saved_as="layers.GRU"):
+class GRU(_Recurrent, cell=GRUCell, saved_as="layers.GRU"):
     """Recurrent layer whose gates mix the state with a candidate for the next.
 
     Parameters
     ----------
-    units
-        The length of the output.
     activation
         That of the candidate, ``"tanh"`` by default.
-    recurrent_activation
-        That of the gates, ``"sigmoid"`` by default.
-    use_bias
-        Whether to add a bias, as is the default.
     reset_after
         Whether the reset gate comes after the product with the recurrent kernel; true by default.
 
@@ -255,52 +219,3 @@ class GRU(_Recurrent, saved_as="layers.GRU"):
     >>> gt.layers.GRU(4, return_sequences=True)(gt.ones((2, 5, 3))).shape
     (2, 5, 4)
     """
-
-    def __init__(
-        self,
-        units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
-        use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        dropout: float = 0.0,
-        recurrent_dropout: float = 0.0,
-        seed: int | None = None,
-        reset_after: bool = True,
-        return_sequences: bool = False,
-        return_state: bool = False,
-        go_backwards: bool = False,
-        stateful: bool = False,
-        unroll: bool = False,
-        name: str | None = None,
-        dtype: Any = None,
-        **rules: Unpack[Rules],
-    ) -> None:
-        activity = rules.pop("activity_regularizer", None)
-        cell = GRUCell(
-            units,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            seed=seed,
-            reset_after=reset_after,
-            dtype=dtype,
-            **rules,
-        )
-        self.set_up(
-            cell,
-            name,
-            activity,
-            return_sequences=return_sequences,
-            return_state=return_state,
-            go_backwards=go_backwards,
-            stateful=stateful,
-            unroll=unroll,
-        )

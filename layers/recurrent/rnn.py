@@ -58,12 +58,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         self, cells: Sequence[Any] = (), name: str | None = None, **rules: Unpack[Rules]
     ) -> None:
         super().__init__(name, **rules)
-        self.cells = list(cells)
-        for cell in self.cells:
-            if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(
-                    f"StackedRNNCells: a cell must be a layer with state_size, got {cell!r}"
-                )
+        self.cells = [_checked("StackedRNNCells", cell) for cell in cells]
 
     def check_restored(self) -> list[Any]:
         """Raise if what a file set are not cells; return them."""
@@ -150,6 +145,13 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         return {"name": self.name, **self.rules_given()}
 
 
+def _checked(layer: str, cell: Any) -> Any:
+    """Return a cell; raise for another object, which could hide variables from training."""
+    if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
+        raise TypeError(f"{layer}: a cell must be a layer with state_size, got {cell!r}")
+    return cell
+
+
 def inlined(cell: Any) -> bool:
     """Return whether layers run the parts of a cell's step instead of calling the cell.
 
@@ -227,11 +229,9 @@ class RNN(Configured, saved_as="layers.RNN"):
     """
 
     takes_integers = True
-
+    takes_policy = False
     #: :meth:`compute_mask` passes masks on and makes none.
     makes_mask: ClassVar[bool] = False
-
-    takes_policy = False
     cell: Any
     states: list[Variable] | None = None
 
@@ -249,10 +249,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         super().__init__(name, **rules)
         cell = StackedRNNCells(cell) if isinstance(cell, Sequence) else cell
         if cell is not None:  # a file brings it
-            # any other object would hide its variables from training and files
-            if not isinstance(cell, Module) or not hasattr(cell, "state_size"):
-                raise TypeError(f"RNN: a cell must be a layer with state_size, got {cell!r}")
-            self.cell = cell
+            self.cell = _checked("RNN", cell)
         self.return_sequences = bool(return_sequences)
         self.return_state = bool(return_state)
         self.go_backwards = bool(go_backwards)
@@ -261,8 +258,7 @@ class RNN(Configured, saved_as="layers.RNN"):
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments, without the cell."""
-        config = super().get_config()
-        return {name: value for name, value in config.items() if name != "cell"}
+        return {name: value for name, value in super().get_config().items() if name != "cell"}
 
     @property
     def names_elsewhere(self) -> Elsewhere:  # type: ignore[override]
@@ -276,8 +272,7 @@ class RNN(Configured, saved_as="layers.RNN"):
     @property
     def policy(self) -> Policy:
         """The policy of the cell."""
-        found: Policy = getattr(self.cell, "policy", super().policy)
-        return found
+        return getattr(self.cell, "policy", super().policy)
 
     @property
     def built(self) -> bool:
@@ -298,7 +293,7 @@ class RNN(Configured, saved_as="layers.RNN"):
             cell.check_restored()
         states = self.states
         if states is not None:
-            sizes = self._state_sizes()
+            sizes = _sizes(self.cell)
             fit = isinstance(states, list) and len(states) == len(sizes)
             if not fit or any(
                 not isinstance(x, Variable) or len(x.shape) != 2 or x.shape[1] != n
@@ -317,10 +312,9 @@ class RNN(Configured, saved_as="layers.RNN"):
                     f"layer {self.name!r} ({type(self).__name__}): a stateful layer needs a batch "
                     f"of known size when it is first called, got shape {input_shape}"
                 )
-            shapes = [(input_shape[0], n) for n in self._state_sizes()]
             self.states = [
-                self.add_weight(shape, "zeros", f"state_{i}", trainable=False)
-                for i, shape in enumerate(shapes)
+                self.add_weight((input_shape[0], n), "zeros", f"state_{i}", trainable=False)
+                for i, n in enumerate(_sizes(self.cell))
             ]
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
@@ -334,10 +328,6 @@ class RNN(Configured, saved_as="layers.RNN"):
 
     #: The newer name in Keras.
     reset_state = reset_states
-
-    def _state_sizes(self) -> tuple[int, ...]:
-        size = self.cell.state_size
-        return (size,) if isinstance(size, int) else tuple(size)
 
     def _check(self, shape: Any) -> None:
         if shape is not None and len(shape) != 3:
@@ -382,16 +372,16 @@ class RNN(Configured, saved_as="layers.RNN"):
         return (result, *states) if self.return_state else result
 
     def _before(self, x: Any, initial: Any) -> list[Any]:
-        count = len(self._state_sizes())
+        sizes = _sizes(self.cell)
         if initial is not None:
             given = list(initial) if isinstance(initial, (list, tuple)) else [initial]
-            if len(given) != count:
+            if len(given) != len(sizes):
                 raise ValueError(
-                    f"layer {self.name!r} ({type(self).__name__}): its cell has {count} states, "
-                    f"got {len(given)}"
+                    f"layer {self.name!r} ({type(self).__name__}): its cell has {len(sizes)} "
+                    f"states, got {len(given)}"
                 )
             given = [as_tensor(state) for state in given]
-            for state, n in zip(given, self._state_sizes()):
+            for state, n in zip(given, sizes):
                 self._check_state(state.array.shape, (x.array.shape or (None,))[0], n)
             return given
         if self.states is not None:
@@ -400,7 +390,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         if hasattr(self.cell, "initial_states"):
             return list(self.cell.initial_states(row))
         dtype = x.dtype if x.dtype.kind == "f" else self.cell.variables[0].dtype
-        return [zeros_beside(row, n, dtype) for n in self._state_sizes()]
+        return [zeros_beside(row, n, dtype) for n in sizes]
 
     def _check_state(self, shape: Any, batch: Any, size: int) -> None:
         if shape is None or (len(shape) == 2 and not any(map(sizes_differ, shape, (batch, size)))):
@@ -446,7 +436,7 @@ class RNN(Configured, saved_as="layers.RNN"):
             rows = [y] * self.return_sequences + terms
             return (after, [] if alone else [y]), rows or None
 
-        first = [] if alone else [zeros_beside(states[0], self._output_size(), states[-1].dtype)]
+        first = [] if alone else [zeros_beside(states[0], _width(self.cell), states[-1].dtype)]
         if mask is not None:
             along = (along, ops["swapaxes"](self._fitting(mask, x), axis1=0, axis2=1))
         if self.unroll:
@@ -458,13 +448,13 @@ class RNN(Configured, saved_as="layers.RNN"):
         states, last = carry
         last = states[0] if alone else last[0]
         rest = list(outputs or ())
-        outputs = rest.pop(0) if self.return_sequences else None
-        for term in rest:  # what the cell added to the loss at each step
-            add_to_loss(self.cell, ops["sum"](term))
+        outputs = None
         if self.return_sequences:
-            outputs = ops["swapaxes"](outputs, axis1=0, axis2=1)
+            outputs = ops["swapaxes"](rest.pop(0), axis1=0, axis2=1)
             if self.go_backwards:
                 outputs = ops["flip"](outputs, axis=1)
+        for term in rest:  # what the cell added to the loss at each step
+            add_to_loss(self.cell, ops["sum"](term))
         return last, outputs, states
 
     def _fitting(self, mask: Any, x: Any) -> Any:
@@ -476,10 +466,6 @@ class RNN(Configured, saved_as="layers.RNN"):
                 f"(batch, steps), got {given} for inputs of shape {x.array.shape}"
             )
         return mask.astype("bool")
-
-    def _output_size(self) -> int:
-        size = getattr(self.cell, "output_size", None)
-        return int(self._state_sizes()[0] if size is None else size)
 
 
 def _state_is_output(cell: Any) -> bool:

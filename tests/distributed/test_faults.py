@@ -6,7 +6,7 @@ import pytest
 from jobs import HERE, MISSING, run
 from killed_jobs import main
 
-from gradtape.distributed.faults import verdicts
+from gradtape.distributed.faults.hub import describe_apart, describe_stuck
 
 needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 FAILING = HERE / "failing.py"
@@ -128,33 +128,33 @@ def test_who_is_stuck_is_told_by_what_ranks_answer() -> None:
     hosts = ["a", "a", "b"]
     waits = state(5, "all_reduce", step="step 2 of train")
     late = state(4, None, left=False)
-    found = verdicts.stuck({0: waits, 1: late, 2: waits}, 2.0, hosts)
+    found = describe_stuck({0: waits, 1: late, 2: waits}, 2.0, hosts)
     assert found == (
         "rank 1 on a is stuck at a.py, line 3, in f, after collective number 4, while ranks 0, 2 "
         "wait for more than 2 s in all_reduce, collective number 5, of step 2 of train",
         [1],
     )
     # all have come meanwhile, or the rank that waited has gone on
-    assert verdicts.stuck({0: state(5, None), 1: state(5, "all_reduce")}, 2.0, hosts) is None
-    assert verdicts.stuck({0: state(5, None), 1: late}, 2.0, hosts) is None
+    assert describe_stuck({0: state(5, None), 1: state(5, "all_reduce")}, 2.0, hosts) is None
+    assert describe_stuck({0: state(5, None), 1: late}, 2.0, hosts) is None
     # nobody is late, and still it takes that long
-    found = verdicts.stuck({0: waits, 1: waits}, 2.0, hosts)
+    found = describe_stuck({0: waits, 1: waits}, 2.0, hosts)
     assert found is not None
     assert "check the network" in found[0]
     # all wait, but not for the same
-    found = verdicts.stuck({0: waits, 1: waits, 2: state(5, "barrier")}, 2.0, hosts)
+    found = describe_stuck({0: waits, 1: waits, 2: state(5, "barrier")}, 2.0, hosts)
     assert found == (
         "ranks disagree in collective number 5: ranks 0-1 called all_reduce of step 2 of train; "
         "rank 2 called barrier",
         [],
     )
     # a report of an earlier collective says nothing about this one
-    assert verdicts.apart({0: state(4, "barrier"), 1: waits}) is None
+    assert describe_apart({0: state(4, "barrier"), 1: waits}) is None
     # one has ended, another is at an earlier collective, a third does not answer
-    found = verdicts.stuck({0: waits, 1: state(4, "barrier", left=False), 2: None}, 2.0, hosts)
+    found = describe_stuck({0: waits, 1: state(4, "barrier", left=False), 2: None}, 2.0, hosts)
     assert found is not None
     assert found[1] == [1, 2]
     assert "rank 1 on a is stuck in barrier, its collective number 4; rank 2 on b" in found[0]
-    found = verdicts.stuck({0: waits, 1: state(4, None, left=True)}, 2.0, hosts)
+    found = describe_stuck({0: waits, 1: state(4, None, left=True)}, 2.0, hosts)
     assert found is not None
     assert "rank 1 on a ended its script after 4 collectives, while rank 0 waits" in found[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,25 +33,15 @@ CLASSES = {
 _DROPS = {"dropout": 0.5, "recurrent_dropout": 0.5}
 #: What must be given, and more that brings out attributes.
 GIVEN: dict[str, dict[str, Any]] = {
-    "layers.Activation": {"activation": "tanh"},
     "layers.AdditiveAttention": {"dropout": 0.5},
     "layers.Attention": {"dropout": 0.5},
     "layers.Bidirectional": {"layer": gt.layers.GRU(2)},
-    "layers.Dense": {"units": 3},
-    "layers.Dot": {"axes": 1},
-    "layers.EinsumDense": {"equation": "ab,bc->ac", "output_shape": 3, "bias_axes": "c"},
-    "layers.Embedding": {"input_dim": 5, "output_dim": 3},
     "layers.GRU": {"units": 3, "stateful": True},
     "layers.GRUCell": {"units": 3, **_DROPS},
-    "layers.GaussianNoise": {"stddev": 0.5},
     "layers.LSTM": {"units": 3, "stateful": True},
     "layers.LSTMCell": {"units": 3, **_DROPS},
     "layers.MultiHeadAttention": {"num_heads": 2, "key_dim": 3, "dropout": 0.5},
-    "layers.Permute": {"dims": (2, 1)},
     "layers.RNN": {"cell": gt.layers.GRUCell(3), "stateful": True},
-    "layers.RepeatVector": {"n": 3},
-    "layers.Rescaling": {"scale": 0.5},
-    "layers.Reshape": {"target_shape": (2, -1)},
     "layers.Sequential": {"layers": [gt.layers.Flatten()]},
     "layers.SimpleRNN": {"units": 3, "stateful": True},
     "layers.SimpleRNNCell": {"units": 3, **_DROPS},
@@ -82,13 +74,23 @@ TYPES = {
 def given(name: str) -> dict[str, Any]:
     """Return arguments for a class: what must be given, and more that brings out attributes."""
     parameters = inspect.signature(CLASSES[name]).parameters
-    return {k: v for k, v in NEEDED.items() if k in parameters} | GIVEN.get(name, {})
+    case = FAMILIES.get(name.removeprefix("layers."))
+    config = {} if case is None else case.make().get_config()
+    known = {k: v for k, v in (NEEDED | config).items() if k in parameters}
+    needed = {k: v for k, v in known.items() if parameters[k].default is inspect.Parameter.empty}
+    return needed | GIVEN.get(name, {})
 
 
 def keys(name: str) -> dict[str, tuple[str, str]]:
     """Return the type and the default of each key of a class, as the page has them."""
     found = re.findall(r"`(\w+): (\w+)(?: = ([^`]+))?`", ROWS[name][0])
     return {key: (kind, default) for key, kind, default in found}
+
+
+def test_the_table_is_what_its_script_writes() -> None:
+    script = Path(__file__).parents[2] / "docs" / "make_format_classes.py"
+    found = subprocess.run([sys.executable, script, "--check"], capture_output=True)
+    assert found.returncode == 0, "run: python docs/make_format_classes.py"
 
 
 def test_the_page_has_every_class_and_no_other() -> None:
@@ -153,14 +155,20 @@ def used(name: str) -> list[Any]:
     return [made]
 
 
-@pytest.mark.parametrize("name", sorted(CLASSES))
-def test_the_page_names_the_attributes_that_hold_state(name: str) -> None:
+def attributes(name: str) -> list[str]:
+    """Return the attributes of a class that hold variables or modules."""
+
     def held(value: Any) -> bool:
         return isinstance(value, (Variable, Module)) or (
             isinstance(value, (list, tuple)) and any(map(held, value))
         )
 
-    own = {key for made in used(name) for key, x in vars(made).items() if held(x)}
+    return list(dict.fromkeys(k for made in used(name) for k, x in vars(made).items() if held(x)))
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_the_page_names_the_attributes_that_hold_state(name: str) -> None:
+    own = set(attributes(name))
     listed = set(re.findall(r"`(\w+)`", ROWS[name][1]))
     assert own <= listed <= own | set(keys(name))  # keys say on what an attribute depends
 

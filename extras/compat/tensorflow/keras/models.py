@@ -12,7 +12,7 @@ import gradtape
 
 from ....core.extend import flatten, map_structure
 from ....layers.base.calls import takes_training
-from ....layers.models.model import Model as GraphModel
+from ....layers.model import Model as GraphModel
 from ....training import own_steps
 from ....training.steps.class_weights import ClassWeights
 from ..names import adapts, lookup

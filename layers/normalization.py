@@ -7,9 +7,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ...core.extend import Tensor, Variable, init_scope, ops
-from ..base.configured import Configured
-from ..base.weights import Rules
+from ..core.extend import Tensor, Variable, init_scope, ops
+from .base.configured import Configured
+from .base.weights import Rules
 
 __all__ = ["Normalization"]
 

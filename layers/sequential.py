@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from ...core.errors import TraceError
-from ...core.extend import Module, Tensor, keep_mask, mask_of, overridable
-from ..base.calls import takes_training
-from ..base.layer import Elsewhere, Layer
-from ..base.masks import call_with_mask, mask_by_call
-from ..base.symbolic import Placeholder, is_placeholder, stands_in
-from ..base.weights import CarriesStates, check_part
-from ..basic.simple import Activation
+from ..core.errors import TraceError
+from ..core.extend import Module, Tensor, keep_mask, mask_of, overridable
+from .base.calls import takes_training
+from .base.layer import Elsewhere, Layer
+from .base.masks import call_with_mask, mask_by_call
+from .base.symbolic import Placeholder, is_placeholder, stands_in
+from .base.weights import CarriesStates, check_part
+from .basic.simple import Activation
 
 __all__ = ["Sequential"]
 

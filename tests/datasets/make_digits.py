@@ -1,7 +1,6 @@
 """Make ``digits.h5`` from the copy of the data that scikit-learn ships.
 
-It needs scikit-learn: ``python make_digits.py digits.h5`` in this folder. It is not part of the
-installed package.
+It needs scikit-learn: ``python tests/datasets/make_digits.py extras/datasets/digits.h5``.
 """
 
 from __future__ import annotations

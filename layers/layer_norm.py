@@ -6,12 +6,12 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import Variable, ops
-from ...nn import group_normalization, layer_normalization
-from .. import initializers
-from ..base.configured import Configured, positive
-from ..base.layer import Elsewhere
-from ..base.weights import Rules
+from ..core.extend import Variable, ops
+from ..nn import group_normalization, layer_normalization
+from . import initializers
+from .base.configured import Configured, positive
+from .base.layer import Elsewhere
+from .base.weights import Rules
 
 __all__ = [
     "GroupNormalization",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, ClassVar, Unpack
 
-from ...core.extend import (
+from ..core.extend import (
     Tensor,
     Variable,
     as_tensor,
@@ -20,9 +20,9 @@ from ...core.extend import (
     unsure,
     warn_user,
 )
-from .. import initializers
-from ..base.layer import Elsewhere, Layer
-from ..base.weights import Rules
+from . import initializers
+from .base.layer import Elsewhere, Layer
+from .base.weights import Rules
 
 __all__ = ["BatchNorm", "BatchNormalization"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...core.extend import (
+from ..core.extend import (
     Tensor,
     as_tensor,
     default_dtype,
@@ -16,10 +16,10 @@ from ...core.extend import (
     numpy_dtype,
     sizes_differ,
 )
-from ..base.calls import takes_training
-from ..base.layer import Layer
-from ..base.masks import call_with_mask, mask_by_call
-from ..base.symbolic import (
+from .base.calls import takes_training
+from .base.layer import Layer
+from .base.masks import call_with_mask, mask_by_call
+from .base.symbolic import (
     Node,
     Placeholder,
     bare,
@@ -28,7 +28,7 @@ from ..base.symbolic import (
     replaced,
     wrapped,
 )
-from ..base.weights import CarriesStates
+from .base.weights import CarriesStates
 
 __all__ = ["Input", "Model"]
 
