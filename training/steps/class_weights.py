@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from ...core.extend import as_tensor, to_numpy
+from ...core.extend import as_tensor, to_numpy, warn_user
 from ..losses.loss import Kind
 from ..shapes import column_dropped, weights_like
 
@@ -100,10 +99,10 @@ class ClassWeights:
         self.unseen = set()
         if lacking:
             told = ", ".join(map(str, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
-            warnings.warn(
+            warn_user(
                 f"fit: class_weight has weights for the classes {told}, which do not occur in "
                 f"{where}; its keys are the numbers in the labels, or their places in one-hot ones",
-                stacklevel=3,
+                UserWarning,
             )
 
     def _classes_of(self, y: Any) -> Any:
