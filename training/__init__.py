@@ -16,8 +16,8 @@ from .losses import (
 from .measuring import evaluate, predict
 from .metrics import accuracy
 from .optimizers import *
-from .optimizers.gradients import clip_by_global_norm, global_norm
 from .optimizers.optimizer import Optimizer
+from .optimizers.options import clip_by_global_norm, global_norm
 from .runs.session import History
 
 if TYPE_CHECKING:

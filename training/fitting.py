@@ -11,22 +11,14 @@ import numpy as np
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback, given
 from .checks import warn_of_sorted
-from .data import (
-    BATCH_SIZE,
-    Batches,
-    Examples,
-    as_count,
-    as_dataset,
-    data_in_one,
-    expected,
-    first_batches,
-)
+from .data import BATCH_SIZE, Batches, Examples, as_dataset, expected, first_batches
 from .loss_scaling import LossScaleOptimizer
+from .names import as_count, data_in_one
 from .optimizers.optimizer import Optimizer
 from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History
-from .steps.trainer import ranks_and_trainer
+from .runs.trainer import ranks_and_trainer
 
 __all__ = ["fit"]
 

@@ -17,9 +17,8 @@ from ...core.extend import (
     kind_of,
     reducing,
 )
-from .gradients import checked
 from .optimizer import Optimizer
-from .options import sizes
+from .options import checked, sizes
 
 __all__ = ["LBFGS"]
 

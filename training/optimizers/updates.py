@@ -32,8 +32,7 @@ from ...core.extend import (
     settled,
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
-from .gradients import clipped
-from .options import SUMS
+from .options import SUMS, clipped
 from .rules import Rule, returned
 
 __all__ = ["Group", "do_step", "traced_step"]

@@ -14,7 +14,8 @@ from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
 from ..callbacks.callback import number_of
 from ..checks import warn_of_shuffled
-from ..data import Batches, Examples, as_count
+from ..data import Batches, Examples
+from ..names import as_count
 from ..ranks import ALONE, Alone
 from .session import Callbacks, History, Session
 
