@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..public import publish
 from . import callbacks, losses, metrics, optimizers, schedules
-from .callbacks import *
+
+# from where their names are listed: type checkers do not add lists
+from .callbacks.callback import *
+from .callbacks.control import *
+from .callbacks.writing import *
 from .fitting import fit
 from .losses import (
     mean_squared_error,
@@ -15,9 +19,11 @@ from .losses import (
 )
 from .measuring import evaluate, predict
 from .metrics import accuracy
-from .optimizers import *
-from .optimizers.gradients import clip_by_global_norm, global_norm
+from .optimizers.adaptive import *
+from .optimizers.classic import *
+from .optimizers.lbfgs import *
 from .optimizers.optimizer import Optimizer
+from .optimizers.options import clip_by_global_norm, global_norm
 from .runs.session import History
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from ..core.extend import (
     is_frozen,
     recording_to,
     to_numpy,
+    warn_user,
 )
 from ..layers import Sequential, mask_of, stateful_layers, takes_training
 from . import losses
@@ -101,11 +102,11 @@ def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
     lacking = np.setdiff1d(parts[1], parts[0])
     if lacking.size:
         told = ", ".join(f"{x:g}" for x in lacking[:5])
-        warnings.warn(
+        warn_user(
             f"fit: validation_split takes the last examples, and only these have the classes "
             f"{told}{', ...' if lacking.size > 5 else ''}: the arrays are sorted. Shuffle them "
             "first, or give validation_data",
-            stacklevel=3,
+            UserWarning,
         )
 
 
@@ -113,11 +114,11 @@ def warn_of_shuffled(model: Any) -> None:
     """Warn if examples are shuffled although layers continue where the previous batch ended."""
     layers = stateful_layers(model) if isinstance(model, Module) else []
     if layers:
-        warnings.warn(
+        warn_user(
             f"fit: layer {layers[0].name!r} is stateful: each batch continues the sequences of the "
             "previous one, but fit shuffles the examples, so they do not belong together. Keep "
             "their order with shuffle=False, and call reset_states() where new sequences begin",
-            stacklevel=4,
+            UserWarning,
         )
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 from ..data import Dataset, length_of
-from .names import did_you_mean
+from .names import as_count
 from .ranks import Layout, Part
 
 __all__ = [
@@ -20,18 +18,14 @@ __all__ = [
     "Batches",
     "Examples",
     "Labelled",
-    "as_count",
     "as_dataset",
     "as_part",
-    "data_in_one",
     "expected",
     "first_batches",
 ]
 
 #: A function of labels and the name of the data, which raises if labels are invalid.
 Check = Callable[[Any, str], None]
-P = ParamSpec("P")
-R = TypeVar("R")
 #: The default size of batches that arrays are cut into.
 BATCH_SIZE = 32
 _NAMES = ("x", "y", "sample_weight")
@@ -343,40 +337,6 @@ class Labelled(Batches):
         return ""
 
 
-def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function of ``model`` and ``data`` say what to do with Keras's ``x`` and ``y``."""
-    name = getattr(function, "__name__", "")
-    known = inspect.getfullargspec(function).kwonlyargs
-
-    @functools.wraps(function)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        if len(args) > 2 or "x" in kwargs or "y" in kwargs:
-            raise TypeError(
-                f"{name}: the data are one argument: {name}(model, (x, y)), or (x, y, "
-                "sample_weight); give settings by name"
-            )
-        for key in kwargs.keys() - {"model", "data", *known}:
-            instead = did_you_mean(key, known) + ", ".join(known)
-            instead = f"; use {_MEANT[key]}" if key in _MEANT else instead
-            raise TypeError(f"{name} takes no argument {key!r}{instead}")
-        return function(*args, **kwargs)
-
-    return wrapper
-
-
-#: What to use for arguments of other libraries.
-_MEANT = {
-    "criterion": "loss",
-    "device": "model.to(place), before this call",
-    "learning_rate": "optimizer=gradtape.training.Adam(rate)",
-    "lr": "optimizer=gradtape.training.Adam(rate)",
-    "n_epochs": "epochs",
-    "nb_epoch": "epochs",
-    "num_epochs": "epochs",
-    "val_data": "validation_data",
-}
-
-
 def as_dataset(
     data: Any, batch_size: int, passes: int = 1, what: str = "data", check: Check | None = None
 ) -> Examples | Batches:
@@ -505,21 +465,6 @@ def as_part(what: str, part: Any) -> Any:
 
 def _shapes(part: Any) -> str:
     return " and ".join(str(leaf.shape) for leaf in flatten(part))
-
-
-def as_count(what: str, value: Any, least: int) -> int:
-    """Return a count as a Python integer.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer, or below ``least``.
-    """
-    whole = isinstance(value, (int, float, np.integer, np.floating)) and value == value // 1
-    if not whole or value < least or value == np.inf:
-        kind = "positive" if least else "non-negative"
-        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
-    return int(value)
 
 
 def _described(batch: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,14 @@ import numpy as np
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback, given
 from .checks import warn_of_sorted
-from .data import (
-    BATCH_SIZE,
-    Batches,
-    Examples,
-    as_count,
-    as_dataset,
-    data_in_one,
-    expected,
-    first_batches,
-)
+from .data import BATCH_SIZE, Batches, Examples, as_dataset, expected, first_batches
 from .loss_scaling import LossScaleOptimizer
+from .names import as_count, data_in_one
 from .optimizers.optimizer import Optimizer
 from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History
-from .steps.trainer import ranks_and_trainer
+from .runs.trainer import ranks_and_trainer
 
 __all__ = ["fit"]
 
@@ -222,106 +214,160 @@ def fit(
     >>> len(run.history["loss"])
     2
     """
-    epochs, initial_epoch = as_epochs(epochs, initial_epoch)
-    verbose = True if isinstance(verbose, str) and verbose == "auto" else verbose
-    for option, value in (("shuffle", shuffle), ("verbose", verbose), ("resume", resume)):
-        known = (0, 1, 2) if option == "verbose" else (0, 1)
+    options = _checked(SimpleNamespace(**locals()))
+    ranks, kind = ranks_and_trainer(distributed, "fit")
+    ranks.agree_on("fit", _to_agree_on(options))
+    trainer = _trainer(options, kind, shows=bool(options.verbose) and ranks.first)
+    dataset, held_out = map(ranks.shares, _datasets(options, trainer.check))
+    _look_at_labels(trainer, dataset, held_out if validation_split else None)
+    run = Run(
+        trainer,
+        dataset,
+        ranks.callbacks(options.callbacks),
+        epochs=options.epochs,
+        initial_epoch=options.initial_epoch,
+        shuffle=bool(shuffle),
+        seed=seed,
+        checkpoint=options.checkpoint,
+        save_every=options.save_every,
+        resume=bool(options.resume),
+        steps_per_epoch=steps_per_epoch,
+        ranks=ranks,
+    )
+    often, steps = _validations(options, held_out)
+    _announce(run, trainer, held_out, steps)
+    shown = int(options.verbose) if ranks.first else 0
+    history = run_epochs(run, held_out, shown, often, steps)
+    complete = bool(history.epoch) and not (history.interrupted or steps_per_epoch)
+    if trainer.class_weights is not None and complete:
+        trainer.class_weights.warn(dataset.what)
+    if options.backup is not None and ranks.first and not history.interrupted:
+        options.backup.ended()
+    return history
+
+
+def _checked(options: SimpleNamespace) -> SimpleNamespace:
+    """Check the arguments of ``fit`` that need no data, and convert them.
+
+    ``backup`` is the callback that says where to keep the run, or None.
+    """
+    options.epochs, options.initial_epoch = as_epochs(options.epochs, options.initial_epoch)
+    if isinstance(options.verbose, str) and options.verbose == "auto":
+        options.verbose = True
+    for option in ("shuffle", "verbose", "resume"):
+        value, known = getattr(options, option), (0, 1, 2) if option == "verbose" else (0, 1)
         if not isinstance(value, (bool, int, np.bool_)) or value not in known:
             or_2 = ", or 2" if option == "verbose" else ""
             raise TypeError(f"fit: {option} is True or False{or_2}, got {value!r}")
+    seed, callbacks = options.seed, options.callbacks
     if seed is not None and (not isinstance(seed, (int, np.integer)) or seed < 0):
         raise ValueError(f"fit: seed must be a non-negative integer, got {seed!r}")
     alone = callable(callbacks) or isinstance(callbacks, (str, dict))
     if alone or (callbacks is not None and not isinstance(callbacks, Iterable)):
         raise TypeError(f"fit: callbacks are a list, got {callbacks!r}")
-    callbacks = [given(callback) for callback in callbacks or ()]
-    backup = next((x for x in callbacks if isinstance(x, BackupAndRestore)), None)
+    options.callbacks = [given(callback) for callback in callbacks or ()]
+    backup = next((x for x in options.callbacks if isinstance(x, BackupAndRestore)), None)
+    options.backup = backup
     if backup is not None:
-        if checkpoint is not None:
+        if options.checkpoint is not None:
             raise ValueError("fit: give checkpoint= or BackupAndRestore, but not both")
         backup.path.parent.mkdir(parents=True, exist_ok=True)
-        checkpoint, save_every, resume = backup.path, backup.save_every, True
-    ranks, kind = ranks_and_trainer(distributed, "fit")
-    ranks.agree_on(
-        "fit",
-        {
-            "batch_size": batch_size,
-            "epochs": epochs,
-            "initial_epoch": initial_epoch,
-            "loss": loss,
-            "metrics": metrics,
-            "optimizer": optimizer,
-            "loss_weights": loss_weights,
-            "weighted_metrics": weighted_metrics,
-            "class_weight": class_weight,
-            "compile": compile,
-            "validation_data": None if validation_data is None else "given",
-            "validation_split": validation_split,
-            "validation_batch_size": validation_batch_size,
-            "validation_freq": validation_freq,
-            "validation_steps": validation_steps,
-            "steps_per_epoch": steps_per_epoch,
-            "shuffle": shuffle,
-            "seed": seed,
-            "checkpoint": None if checkpoint is None else "given",
-            "save_every": save_every,
-            "resume": resume,
-        },
-    )
+        options.checkpoint, options.save_every, options.resume = (
+            backup.path,
+            backup.save_every,
+            True,
+        )
+    return options
+
+
+#: What ranks may pass differently, or compare in another way.
+_NOT_AGREED_ON = ("model", "data", "verbose", "callbacks", "distributed", "backup")
+
+
+def _to_agree_on(options: SimpleNamespace) -> dict[str, Any]:
+    """Return the arguments that must be the same on all ranks."""
+    found = {name: x for name, x in vars(options).items() if name not in _NOT_AGREED_ON}
+    for name in ("validation_data", "checkpoint"):
+        found[name] = None if found[name] is None else "given"
+    return found
+
+
+def _trainer(options: SimpleNamespace, kind: Any, shows: bool) -> Any:
+    """Return the trainer, which checks the model, the losses and the metrics."""
     trainer = kind(
-        model,
-        loss,
-        metrics,
-        optimizer,
-        loss_weights=loss_weights,
-        weighted_metrics=weighted_metrics,
-        class_weight=class_weight,
-        compile=compile,
+        options.model,
+        options.loss,
+        options.metrics,
+        options.optimizer,
+        loss_weights=options.loss_weights,
+        weighted_metrics=options.weighted_metrics,
+        class_weight=options.class_weight,
+        compile=options.compile,
     )
     scales = isinstance(trainer.optimizer, LossScaleOptimizer)
-    if verbose and ranks.first and scales and trainer.optimizer is not optimizer:
+    if shows and scales and trainer.optimizer is not options.optimizer:
         print("fit: the model computes in float16, so LossScaleOptimizer scales the loss")
-    passes = epochs - initial_epoch
-    dataset, held_out = _datasets(
-        data,
-        validation_data,
-        validation_split,
-        (batch_size, validation_batch_size),
-        (1 if steps_per_epoch else passes, passes),
-        trainer.check,
-    )
-    verbose = verbose if ranks.first else False
-    callbacks = ranks.callbacks(callbacks)
-    dataset, held_out = ranks.shares(dataset), ranks.shares(held_out)
-    heads = trainer.objective.heads
-    if validation_split and len(heads) == 1 and isinstance(held_out, Examples):
-        warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), held_out.y)
-    weights = trainer.class_weights
+    return trainer
+
+
+def _datasets(
+    options: SimpleNamespace, check: Any
+) -> tuple[Examples | Batches, Examples | Batches | None]:
+    """Return the training data and the validation data, in batches."""
+    passes, split = options.epochs - options.initial_epoch, options.validation_split
+    size, held_out = options.validation_batch_size, options.validation_data
+    if size is not None:
+        size = as_count("fit: validation_batch_size", size, 1)
+    else:  # batches have sizes of their own
+        size = options.batch_size if isinstance(held_out, (tuple, NoneType)) else BATCH_SIZE
+    if not isinstance(split, (int, float)) or not 0.0 <= split < 1.0:
+        raise ValueError(f"fit: validation_split must be in [0, 1), got {split!r}")
+    once = 1 if options.steps_per_epoch else passes
+    dataset = as_dataset(options.data, options.batch_size, once, check=check)
+    if held_out is not None:
+        if split:
+            raise ValueError("fit: give validation_data or validation_split, not both")
+        return dataset, as_dataset(held_out, size, passes, "validation_data", check)
+    if not split:
+        return dataset, None
+    if not isinstance(dataset, Examples):
+        raise ValueError("fit: validation_split needs data that is a pair of arrays (x, y)")
+    kept, last = dataset.split(split)
+    return kept, last.in_batches(size)
+
+
+def _look_at_labels(trainer: Any, dataset: Any, split_off: Any) -> None:
+    """Warn if a split separates sorted labels; count the classes that have weights."""
+    heads, weights = trainer.objective.heads, trainer.class_weights
+    if len(heads) == 1 and isinstance(split_off, Examples):
+        warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), split_off.y)
     if weights is not None and isinstance(dataset, Examples):
         weights.meet(dataset.y)
         weights.warn(dataset.what)
-    run = Run(
-        trainer,
-        dataset,
-        callbacks,
-        epochs=epochs,
-        initial_epoch=initial_epoch,
-        shuffle=bool(shuffle),
-        seed=seed,
-        checkpoint=checkpoint,
-        save_every=save_every,
-        resume=bool(resume),
-        steps_per_epoch=steps_per_epoch,
-        ranks=ranks,
-    )
-    due = _as_frequency(validation_freq)
-    if validation_steps is not None:
+
+
+def _validations(
+    options: SimpleNamespace, held_out: Examples | Batches | None
+) -> tuple[int | Collection[int], int | None]:
+    """Return the number of epochs between validations, or the epochs with one; and its batches."""
+    often, steps = options.validation_freq, options.validation_steps
+    if isinstance(often, Collection) and not isinstance(often, (str, bytes)):
+        often = [as_count("fit: validation_freq", epoch, 1) for epoch in often]
+    else:
+        often = as_count("fit: validation_freq", often, 1)
+    if steps is not None:
         if held_out is None:
             raise ValueError("fit: validation_steps needs validation_data or validation_split")
-        validation_steps = as_count("fit: validation_steps", validation_steps, 1)
+        steps = as_count("fit: validation_steps", steps, 1)
     if held_out is not None:
-        first_batches(held_out, validation_steps)  # raises if there are fewer, or no end
-    trainer.training.expected = expected(dataset, epochs, steps_per_epoch)
+        first_batches(held_out, steps)  # raises if there are fewer, or no end
+    return often, steps
+
+
+def _announce(run: Run, trainer: Any, held_out: Any, validation_steps: int | None) -> None:
+    """Tell the trainer which batches to expect, and the run which values."""
+    data, epochs = run.data, run.epochs
+    trainer.training.expected = expected(data, epochs, run.steps_per_epoch)
     trainer.testing.expected = (
         None if held_out is None else expected(held_out, epochs, validation_steps)
     )
@@ -333,48 +379,3 @@ def fit(
     names = [*trainer.names, *(f"val_{name}" for name in trainer.names if held_out)]
     run.check_best(names)
     run.measured = names
-    history = run_epochs(run, held_out, int(verbose), due, validation_steps)
-    if weights is not None and history.epoch and not (history.interrupted or steps_per_epoch):
-        weights.warn(dataset.what)
-    if backup is not None and ranks.first and not history.interrupted:
-        backup.ended()
-    return history
-
-
-def _as_frequency(often: Any) -> int | Collection[int]:
-    """Return the number of epochs between validations, or the epochs with one."""
-    if isinstance(often, Collection) and not isinstance(often, (str, bytes)):
-        return [as_count("fit: validation_freq", epoch, 1) for epoch in often]
-    return as_count("fit: validation_freq", often, 1)
-
-
-def _datasets(
-    data: Any,
-    validation_data: Any,
-    validation_split: float,
-    sizes: tuple[int, int | None],
-    passes: tuple[int, int],
-    check: Any,
-) -> tuple[Examples | Batches, Examples | Batches | None]:
-    """Return the training data and the validation data, in batches of these sizes.
-
-    ``passes`` holds the number of passes through each.
-    """
-    batch_size, size = sizes
-    if size is not None:
-        size = as_count("fit: validation_batch_size", size, 1)
-    else:  # batches have sizes of their own
-        size = batch_size if isinstance(validation_data, (tuple, NoneType)) else BATCH_SIZE
-    if not isinstance(validation_split, (int, float)) or not 0.0 <= validation_split < 1.0:
-        raise ValueError(f"fit: validation_split must be in [0, 1), got {validation_split!r}")
-    dataset = as_dataset(data, batch_size, passes[0], check=check)
-    if validation_data is not None:
-        if validation_split:
-            raise ValueError("fit: give validation_data or validation_split, not both")
-        return dataset, as_dataset(validation_data, size, passes[1], "validation_data", check)
-    if not validation_split:
-        return dataset, None
-    if not isinstance(dataset, Examples):
-        raise ValueError("fit: validation_split needs data that is a pair of arrays (x, y)")
-    kept, held_out = dataset.split(validation_split)
-    return kept, held_out.in_batches(size)

@@ -24,8 +24,8 @@ from ..core.extend import (
     ops,
 )
 from . import optimizers
-from .optimizers.gradients import checked
 from .optimizers.optimizer import Optimizer
+from .optimizers.options import checked
 
 __all__ = ["LossScaleOptimizer", "scaling", "scaling_for"]
 

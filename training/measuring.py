@@ -13,16 +13,9 @@ from ..core.extend import (
     pack_like,
     scope_of,
 )
-from .data import (
-    Batches,
-    Examples,
-    as_count,
-    as_dataset,
-    data_in_one,
-    expected,
-    first_batches,
-)
-from .steps.trainer import Trainer, ranks_and_trainer
+from .data import Batches, Examples, as_dataset, expected, first_batches
+from .names import as_count, data_in_one
+from .runs.trainer import Trainer, ranks_and_trainer
 
 __all__ = ["evaluate", "predict"]
 

@@ -1,14 +1,21 @@
-"""Names: those of losses and metrics in histories, and the nearest of known names."""
+"""Names of losses and metrics in histories, the nearest of known names, and checks of arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from ..core.extend import snake_case
 
-__all__ = ["did_you_mean", "name_of", "nearest", "stated"]
+__all__ = ["as_count", "data_in_one", "did_you_mean", "name_of", "nearest", "stated"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def name_of(measure: Any) -> str:
@@ -70,3 +77,55 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 def _folded(name: str) -> str:
     return name.replace("_", "").lower()
+
+
+# -- arguments of fit, evaluate and predict -------------------------------------------------------
+
+
+def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function of ``model`` and ``data`` say what to do with Keras's ``x`` and ``y``."""
+    name = getattr(function, "__name__", "")
+    known = inspect.getfullargspec(function).kwonlyargs
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        if len(args) > 2 or "x" in kwargs or "y" in kwargs:
+            raise TypeError(
+                f"{name}: the data are one argument: {name}(model, (x, y)), or (x, y, "
+                "sample_weight); give settings by name"
+            )
+        for key in kwargs.keys() - {"model", "data", *known}:
+            instead = did_you_mean(key, known) + ", ".join(known)
+            instead = f"; use {_MEANT[key]}" if key in _MEANT else instead
+            raise TypeError(f"{name} takes no argument {key!r}{instead}")
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+#: What to use for arguments of other libraries.
+_MEANT = {
+    "criterion": "loss",
+    "device": "model.to(place), before this call",
+    "learning_rate": "optimizer=gradtape.training.Adam(rate)",
+    "lr": "optimizer=gradtape.training.Adam(rate)",
+    "n_epochs": "epochs",
+    "nb_epoch": "epochs",
+    "num_epochs": "epochs",
+    "val_data": "validation_data",
+}
+
+
+def as_count(what: str, value: Any, least: int) -> int:
+    """Return a count as a Python integer.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer, or below ``least``.
+    """
+    whole = isinstance(value, (int, float, np.integer, np.floating)) and value == value // 1
+    if not whole or value < least or value == np.inf:
+        kind = "positive" if least else "non-negative"
+        raise ValueError(f"{what} must be a {kind} integer, got {value!r}")
+    return int(value)

@@ -18,9 +18,9 @@ from .data import Batches, Examples, as_dataset, as_part
 from .metrics import Mean, MeanMetricWrapper, Metric
 from .metrics.objects import knowing_losses
 from .runs.epochs import run_epochs
+from .runs.objective import Objective, update
 from .runs.resuming import Run, as_epochs
 from .runs.session import History, Session
-from .steps.objective import Objective, update
 
 __all__ = ["Compiled", "OwnSteps", "Stepping", "as_numbers", "evaluate", "fit", "predict"]
 

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from itertools import accumulate
 from math import prod
 from typing import Any
 
 from ...core.extend import Symbol, Variable
+from ..packing import Bounds, bounds_of
 from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -262,10 +262,9 @@ class Pack:
         )
 
     @property
-    def bounds(self) -> list[tuple[int, int, Shape]]:
+    def bounds(self) -> list[Bounds]:
         """The start and end of each part in a flat array, and its shape."""
-        ends = list(accumulate(map(prod, self.shapes)))
-        return list(zip([0, *ends[:-1]], ends, self.shapes, strict=True))
+        return bounds_of(self.shapes)
 
 
 def packed(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter, is_
 from typing import Any
 
 import numpy as np
 
 from ...core.extend import Symbol
+from ..packing import FlatArrays, hold, joined
 from .combining import Pack
 from .steps import Kind, Shape
 
@@ -54,9 +53,6 @@ def lifetimes(
 
 #: The maximum number of sets of buffers that are kept for the next calls, and of their bytes.
 _KEPT, _KEPT_BYTES = 4, 2**28
-
-# the slot itself, as the property takes three times as long
-_array_of = attrgetter("_array")
 
 
 class Arena:
@@ -146,52 +142,6 @@ class Arena:
         self._free.append(arrays)
 
 
-class _Flats:
-    """Flat arrays, one for each column of variables, and all their parts, which are views."""
-
-    __slots__ = ("arrays", "parts")
-
-    def __init__(self, arrays: list[Any], bounds: Sequence[tuple[int, int, Shape]]) -> None:
-        self.arrays = arrays
-        self.parts = [whole[a:b].reshape(shape) for whole in arrays for a, b, shape in bounds]
-
-    def holders(self) -> list[int]:
-        """Return the number of references to each part and to each flat array."""
-        counts = list(map(sys.getrefcount, self.parts))
-        counts += map(sys.getrefcount, self.arrays)
-        return counts
-
-
-def _calibrated() -> tuple[int, int] | None:
-    """Return the counts of a part and of a flat array (without parts) that no other code holds.
-
-    The counts come from this very Python, because versions count differently. They must show a
-    reference to a part, to a part of a part, and to memory without an array; otherwise the result
-    is None.
-    """
-    free_threads = not getattr(sys, "_is_gil_enabled", lambda: True)()
-    if free_threads or not hasattr(sys, "getrefcount"):  # other threads' counts arrive late
-        return None
-    flats = _Flats([np.zeros(4, np.float32)], [(0, 2, (2,)), (2, 4, (2, 1))])
-    alone = flats.holders()
-    holds: list[Callable[[], Any]] = [
-        lambda: flats.parts[0],
-        lambda: flats.parts[1][:1].view(np.int32),
-        lambda: memoryview(flats.parts[1]),
-        lambda: flats.arrays[0],
-    ]
-    for hold in holds:
-        held = hold()
-        if flats.holders() == alone:
-            return None
-        del held
-    first, second, whole = alone
-    return (first, whole - 2) if first == second and flats.holders() == alone else None
-
-
-_ALONE = _calibrated()
-
-
 class Packed:
     """Variables in flat arrays, of which they hold parts.
 
@@ -218,14 +168,9 @@ class Packed:
         self._reads = len(pack.held)
         self._read = [v for column in pack.held.values() for v in column]
         self.variables = [v for column in self.columns for v in column]
-        self._now: _Flats | None = None
-        self._new: _Flats | None = None
-        self._spare: _Flats | None = None
-        if _ALONE is not None:
-            part, whole = _ALONE
-            count = len(self._bounds)
-            self._alone = [part] * (count * len(self.columns))
-            self._alone += [whole + count] * len(self.columns)
+        self._now: FlatArrays | None = None
+        self._new: FlatArrays | None = None
+        self._spare: FlatArrays | None = None
 
     @property
     def bytes(self) -> int:
@@ -235,10 +180,10 @@ class Packed:
     def begin(self) -> list[Any]:
         """Return the flat arrays to read, and those to write to."""
         now = self._now
-        if now is None or not all(map(is_, map(_array_of, self._read), now.parts)):
-            now = self._now = self._gathered()
+        if now is None or not hold(self._read, now.parts):
+            now = self._now = self._made([joined(column, np) for column in self.columns])
         new = self._spare
-        if new is None or _ALONE is None or new.holders() != self._alone:
+        if new is None or not new.is_alone():
             new = self._made([np.empty(self._size, c[0].dtype) for c in self.columns])
         self._new = new
         return [*now.arrays[: self._reads], *[new.arrays[k] for k in self._places]]
@@ -253,10 +198,5 @@ class Packed:
         """Record that the variables have received the new values."""
         self._spare, self._now, self._new = self._now, self._new, None
 
-    def _gathered(self) -> _Flats:
-        """Return flat arrays of the variables' values, because one was changed elsewhere."""
-        arrays = [np.concatenate([v.array for v in column], axis=None) for column in self.columns]
-        return self._made(arrays)
-
-    def _made(self, arrays: list[Any]) -> _Flats:
-        return _Flats(arrays, self._bounds)
+    def _made(self, arrays: list[Any]) -> FlatArrays:
+        return FlatArrays.of(self._bounds, arrays)

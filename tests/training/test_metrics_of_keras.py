@@ -93,7 +93,7 @@ KERAS: list[tuple[str, dict[str, Any], str, Any, Any]] = [
 CUTS = (slice(0, 15), slice(15, 40))
 STATEFUL = [
     name
-    for module in (metrics.confusion, metrics.curves, metrics.scores, metrics.stateful)
+    for module in (metrics.curves, metrics.scores, metrics.stateful)
     for name in module.__all__
     if name[0].isupper()
 ]

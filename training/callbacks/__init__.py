@@ -5,22 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ...layers import find, is_reference
-from .callback import Callback, LambdaCallback
-from .control import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau, TerminateOnNaN
-from .writing import BackupAndRestore, CSVLogger, ModelCheckpoint, TensorBoard
+from . import callback, control, writing
+from .callback import *
+from .control import *
+from .writing import *
 
-__all__ = [
-    "BackupAndRestore",
-    "CSVLogger",
-    "Callback",
-    "EarlyStopping",
-    "LambdaCallback",
-    "LearningRateScheduler",
-    "ModelCheckpoint",
-    "ReduceLROnPlateau",
-    "TensorBoard",
-    "TerminateOnNaN",
-]
+__all__: list[str] = []
+__all__ += callback.__all__
+__all__ += control.__all__
+__all__ += writing.__all__
 
 
 def named() -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.extend import Tensor, to_numpy
 from ..names import nearest
 
-__all__ = ["Callback", "LambdaCallback", "number_of"]
+__all__ = ["Callback", "LambdaCallback"]
 
 
 def number_of(value: Any) -> float | None:

@@ -77,6 +77,21 @@ class _PlainLoss(_FunctionLoss):
         super().__init__(reduction, name)
 
 
+class _SmoothedLoss(_FunctionLoss):
+    """A cross-entropy with smoothed labels."""
+
+    def __init__(
+        self,
+        from_logits: bool = True,
+        label_smoothing: float = 0.0,
+        axis: int = -1,
+        reduction: str | None = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        settings = {"label_smoothing": label_smoothing, "axis": axis}
+        super().__init__(reduction, name, from_logits=from_logits, **settings)
+
+
 class MeanSquaredError(_PlainLoss, of=errors.mean_squared_error):
     """The mean of ``(y_true - y_pred)**2``; see :func:`mean_squared_error`.
 
@@ -158,36 +173,14 @@ class CosineSimilarity(_FunctionLoss, of=errors.cosine_similarity, columns=False
         super().__init__(reduction, name, axis=axis)
 
 
-class BinaryCrossentropy(_FunctionLoss, of=crossentropies.binary_crossentropy):
+class BinaryCrossentropy(_SmoothedLoss, of=crossentropies.binary_crossentropy):
     """The mean cross-entropy of binary labels; see :func:`binary_crossentropy`."""
-
-    def __init__(
-        self,
-        from_logits: bool = True,
-        label_smoothing: float = 0.0,
-        axis: int = -1,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = None,
-    ) -> None:
-        settings = {"label_smoothing": label_smoothing, "axis": axis}
-        super().__init__(reduction, name, from_logits=from_logits, **settings)
 
 
 class CategoricalCrossentropy(
-    _FunctionLoss, of=crossentropies.categorical_crossentropy, columns=False
+    _SmoothedLoss, of=crossentropies.categorical_crossentropy, columns=False
 ):
     """The mean cross-entropy of label distributions; see :func:`categorical_crossentropy`."""
-
-    def __init__(
-        self,
-        from_logits: bool = True,
-        label_smoothing: float = 0.0,
-        axis: int = -1,
-        reduction: str | None = "sum_over_batch_size",
-        name: str | None = None,
-    ) -> None:
-        settings = {"label_smoothing": label_smoothing, "axis": axis}
-        super().__init__(reduction, name, from_logits=from_logits, **settings)
 
 
 class SparseCategoricalCrossentropy(

@@ -16,8 +16,7 @@ from .. import losses
 from ..losses.loss import Kind, kind_of
 from ..names import did_you_mean, name_of, stated
 from ..shapes import in_columns
-from . import confusion, curves, functions, objects, scores, stateful
-from .confusion import *
+from . import curves, functions, objects, scores, stateful
 from .curves import *
 from .functions import *
 from .objects import *
@@ -25,7 +24,6 @@ from .scores import *
 from .stateful import *
 
 __all__ = ["get"]
-__all__ += confusion.__all__
 __all__ += curves.__all__
 __all__ += functions.__all__
 __all__ += objects.__all__
@@ -39,7 +37,7 @@ def named() -> dict[str, Any]:
     A class is created from its name alone, as in ``metrics=["AUC"]``.
     """
     found = {name: getattr(functions, name) for name in functions.__all__}
-    for module in (confusion, curves, objects, scores, stateful):
+    for module in (curves, objects, scores, stateful):
         found |= {name: getattr(module, name) for name in module.__all__}
     for name in ("Metric", "MeanMetricWrapper", "Mean", "Sum"):  # not of labels and predictions
         del found[name]

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...core.extend import Tensor, Variable, active_graph, as_tensor, functions, ops, warn_user
-from .confusion import AtThresholds
-from .stateful import Stateful, quotient
+from .stateful import AtThresholds, Stateful, quotient
 
 __all__ = [
     "AUC",

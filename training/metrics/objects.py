@@ -218,9 +218,10 @@ class MeanOf(Metric):
     _columns: ClassVar[bool] = False
 
     def __init_subclass__(cls, of: Any = None, columns: bool = False, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if of is not None:
+        if of is not None:  # one of gradtape's functions: the class and files have its name
             cls.function, cls._columns = staticmethod(of), columns
+            kwargs.setdefault("saved_as", f"training.metrics.{cls.__name__}")
+        super().__init_subclass__(**kwargs)
 
     def __init__(self, name: str | None = None, **settings: Any) -> None:
         super().__init__(name)
@@ -287,15 +288,11 @@ class _Plain(MeanOf):
         super().__init__(name)
 
 
-class Accuracy(_Plain, saved_as="training.metrics.Accuracy", of=_equal, columns=True):
+class Accuracy(_Plain, of=_equal, columns=True):
     """The share of predictions that equal their labels."""
 
 
-class SparseCategoricalAccuracy(
-    _Plain,
-    saved_as="training.metrics.SparseCategoricalAccuracy",
-    of=functions.sparse_categorical_accuracy,
-):
+class SparseCategoricalAccuracy(_Plain, of=functions.sparse_categorical_accuracy):
     """The mean of :func:`sparse_categorical_accuracy`.
 
     Examples
@@ -306,15 +303,11 @@ class SparseCategoricalAccuracy(
     """
 
 
-class CategoricalAccuracy(
-    _Plain, saved_as="training.metrics.CategoricalAccuracy", of=functions.categorical_accuracy
-):
+class CategoricalAccuracy(_Plain, of=functions.categorical_accuracy):
     """The mean of :func:`categorical_accuracy`."""
 
 
-class BinaryAccuracy(
-    MeanOf, saved_as="training.metrics.BinaryAccuracy", of=functions.binary_accuracy, columns=True
-):
+class BinaryAccuracy(MeanOf, of=functions.binary_accuracy, columns=True):
     """The mean of :func:`binary_accuracy`.
 
     Parameters
@@ -348,11 +341,7 @@ for _function in (functions.accuracy, functions.binary_accuracy):
     vars(_function)["with_loss"] = partial(_accuracy_with, _function)
 
 
-class SparseTopKCategoricalAccuracy(
-    MeanOf,
-    saved_as="training.metrics.SparseTopKCategoricalAccuracy",
-    of=functions.sparse_top_k_categorical_accuracy,
-):
+class SparseTopKCategoricalAccuracy(MeanOf, of=functions.sparse_top_k_categorical_accuracy):
     """The mean of :func:`sparse_top_k_categorical_accuracy`.
 
     Parameters
@@ -365,9 +354,7 @@ class SparseTopKCategoricalAccuracy(
         super().__init__(name, k=k)
 
 
-class MeanSquaredError(
-    _Plain, saved_as="training.metrics.MeanSquaredError", of=losses.mean_squared_error, columns=True
-):
+class MeanSquaredError(_Plain, of=losses.mean_squared_error, columns=True):
     """The mean squared error."""
 
 
@@ -379,12 +366,7 @@ class RootMeanSquaredError(MeanSquaredError, saved_as="training.metrics.RootMean
         return ops["sqrt"](super().result())
 
 
-class MeanAbsoluteError(
-    _Plain,
-    saved_as="training.metrics.MeanAbsoluteError",
-    of=losses.mean_absolute_error,
-    columns=True,
-):
+class MeanAbsoluteError(_Plain, of=losses.mean_absolute_error, columns=True):
     """The mean absolute error."""
 
 
@@ -406,12 +388,7 @@ class CosineSimilarity(MeanOf, saved_as="training.metrics.CosineSimilarity"):
         return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
-class BinaryCrossentropy(
-    MeanOf,
-    saved_as="training.metrics.BinaryCrossentropy",
-    of=losses.binary_crossentropy,
-    columns=True,
-):
+class BinaryCrossentropy(MeanOf, of=losses.binary_crossentropy, columns=True):
     """The mean cross-entropy of binary labels."""
 
     def __init__(
@@ -420,9 +397,7 @@ class BinaryCrossentropy(
         super().__init__(name, from_logits=from_logits, label_smoothing=label_smoothing)
 
 
-class CategoricalCrossentropy(
-    MeanOf, saved_as="training.metrics.CategoricalCrossentropy", of=losses.categorical_crossentropy
-):
+class CategoricalCrossentropy(MeanOf, of=losses.categorical_crossentropy):
     """The mean cross-entropy of label distributions."""
 
     def __init__(
@@ -436,11 +411,7 @@ class CategoricalCrossentropy(
         super().__init__(name, from_logits=from_logits, **settings)
 
 
-class SparseCategoricalCrossentropy(
-    MeanOf,
-    saved_as="training.metrics.SparseCategoricalCrossentropy",
-    of=losses.sparse_categorical_crossentropy,
-):
+class SparseCategoricalCrossentropy(MeanOf, of=losses.sparse_categorical_crossentropy):
     """The mean cross-entropy of integer labels."""
 
     def __init__(

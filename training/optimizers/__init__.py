@@ -7,24 +7,17 @@ from typing import Any
 from ...core.errors import UnknownName
 from ...core.extend import registry
 from ..names import did_you_mean
-from .adaptive import Adadelta, Adamax, Lion, Nadam
-from .classic import SGD, Adagrad, Adam, AdamW, RMSprop
-from .lbfgs import LBFGS
+from . import adaptive, classic, lbfgs
+from .adaptive import *
+from .classic import *
+from .lbfgs import *
 from .optimizer import Optimizer
 from .rules import by_blocks as by_blocks
 
-__all__ = [
-    "LBFGS",
-    "SGD",
-    "Adadelta",
-    "Adagrad",
-    "Adam",
-    "AdamW",
-    "Adamax",
-    "Lion",
-    "Nadam",
-    "RMSprop",
-]
+__all__: list[str] = []
+__all__ += adaptive.__all__
+__all__ += classic.__all__
+__all__ += lbfgs.__all__
 
 
 def named() -> dict[str, type[Optimizer]]:

@@ -22,7 +22,26 @@ if TYPE_CHECKING:
 __all__ = ["Adadelta", "Adamax", "Lion", "Nadam"]
 
 
-class Adamax(Optimizer, saved_as="training.Adamax"):
+class _Moments(Optimizer):
+    """An optimizer with two moving averages, as Adam has."""
+
+    _arguments = ("beta_1", "beta_2", "epsilon")
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-7,
+        name: str | None = None,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(learning_rate, name, **options)
+        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
+        (self.epsilon,) = sizes(self, epsilon=epsilon)
+
+
+class Adamax(_Moments, saved_as="training.Adamax"):
     """Adam with a decaying maximum of the gradients instead of the second moment.
 
     Parameters
@@ -63,23 +82,9 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
     """
 
     fixed_formula = True
-    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "largest")
     first_moments: list[Variable]
     largest: list[Variable]
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        name: str | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(learning_rate, name, **options)
-        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
-        (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the learning rate, corrected because the moment starts at zero."""
@@ -97,7 +102,7 @@ class Adamax(Optimizer, saved_as="training.Adamax"):
         return value - first / (most + epsilon) * rate, (first, most)
 
 
-class Nadam(Optimizer, saved_as="training.Nadam"):
+class Nadam(_Moments, saved_as="training.Nadam"):
     """Adam with Nesterov's momentum.
 
     Parameters
@@ -141,23 +146,9 @@ class Nadam(Optimizer, saved_as="training.Nadam"):
     """
 
     fixed_formula = True
-    _arguments = ("beta_1", "beta_2", "epsilon")
     slots = ("first_moments", "second_moments")
     first_moments: list[Variable]
     second_moments: list[Variable]
-
-    def __init__(
-        self,
-        learning_rate: Any = 0.001,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-        name: str | None = None,
-        **options: Unpack[Options],
-    ) -> None:
-        super().__init__(learning_rate, name, **options)
-        self.beta_1, self.beta_2 = decays(self, beta_1=beta_1, beta_2=beta_2)
-        (self.epsilon,) = sizes(self, epsilon=epsilon)
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the factors of the moment, the gradient and the second moment."""

@@ -17,11 +17,10 @@ from ...core.extend import (
     kind_of,
     reducing,
 )
-from .gradients import checked
 from .optimizer import Optimizer
-from .options import sizes
+from .options import checked, sizes
 
-__all__ = ["LBFGS", "Point", "strong_wolfe"]
+__all__ = ["LBFGS"]
 
 #: The largest history. Each step has two slots, and a file must not demand any number of them.
 _MOST = 1000

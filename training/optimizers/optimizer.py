@@ -7,12 +7,9 @@ trace it runs on one variable after another, so that the graph has an assignment
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, ClassVar, Self
-
-import numpy as np
 
 from ...core.extend import (
     GradientTape,
@@ -23,21 +20,20 @@ from ...core.extend import (
     complete_docstring,
     exclusive,
     hinted,
-    registry,
     scope_of,
     stage,
     warn_user,
 )
-from ...layers import Layer, find, is_reference, unknown_argument
-from .gradients import checked, clipped
+from ...layers import unknown_argument
+from .decay import Decaying, Excluded, as_rate, checked_rate
 from .options import (
     AVERAGES,
     OPTIONS,
     SUMS,
-    Decaying,
-    Excluded,
     add,
     check_options,
+    checked,
+    clipped,
     first_or,
     warn_of_name,
     with_options,
@@ -406,12 +402,7 @@ class Optimizer(Decaying):
     def _rate_at(self, step: Any) -> Any:
         rate = self.learning_rate
         number = float(self._read(rate) if isinstance(rate, Variable) else rate(step))
-        if not 0.0 <= number < math.inf:
-            raise ValueError(
-                f"{type(self).__name__}: the learning rate of step {step + 1} is {number}; it must "
-                "be finite and not negative"
-            )
-        return number
+        return checked_rate(type(self).__name__, number, step)
 
     def _grouped(
         self, variables: list[Variable]
@@ -449,7 +440,7 @@ class Optimizer(Decaying):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "learning_rate":
-            value = self._as_rate(value)
+            value = as_rate(type(self).__name__, value, vars(self).get("learning_rate"))
         elif "_gradtape_groups" in vars(self):  # groups depend on slots and attributes
             if name in ("use_ema", "gradient_accumulation_steps") and value != getattr(self, name):
                 raise AttributeError(
@@ -460,36 +451,6 @@ class Optimizer(Decaying):
             if name not in vars(self) and not hasattr(type(self), name):
                 warn_of_name(self, name)
         super().__setattr__(name, value)
-
-    def _as_rate(self, value: Any) -> Any:
-        """Return a learning rate as the attribute keeps it; a number goes into its variable."""
-        if is_reference("schedule", value):
-            value = find("schedule", value)
-        if isinstance(value, (list, tuple, dict, Layer)):
-            raise TypeError(
-                f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
-                f"a {type(value).__name__}; variables are given to each step: "
-                "apply_gradients(zip(gradients, variables))"
-            )
-        if isinstance(value, type):
-            raise TypeError(
-                f"{type(self).__name__}: learning_rate is the class {value.__name__}; pass an "
-                f"object: {value.__name__}(...)"
-            )
-        if callable(value) or isinstance(value, Variable):
-            return value
-        if isinstance(value, (str, bytes)) or np.ndim(value) or np.iscomplexobj(value):
-            raise TypeError(
-                f"{type(self).__name__}: learning_rate is a number, a variable or a schedule, got "
-                f"{value!r}{registry().lacking(value)}"
-            )
-        if value is None or not 0.0 <= float(value) < math.inf:
-            wrong = "be finite" if value == math.inf else "not be negative"
-            raise ValueError(f"{type(self).__name__}: learning_rate must {wrong}, got {value!r}")
-        known = vars(self).get("learning_rate")
-        if isinstance(known, Variable):
-            return known.assign(np.float64(value))
-        return Variable(value, trainable=False, name="learning_rate", dtype="float64")
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy groups its own variables. It claims the variables that were copied with it. These

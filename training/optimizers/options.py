@@ -1,6 +1,7 @@
-"""Options of every optimizer besides its formula: decay, averages, gradient accumulation.
+"""Gradients as optimizers get them, and the options of every optimizer besides its formula.
 
-With the variables that are excluded from decay, and a warning for attributes that nothing reads.
+They are clipping, decay, averages and gradient accumulation. An attribute that nothing reads, such
+as ``lr``, gives a warning.
 """
 
 from __future__ import annotations
@@ -8,21 +9,41 @@ from __future__ import annotations
 import functools
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import unwrap
+from numbers import Real
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Module, Tensor, Variable, numpy_dtype, ops, warn_user
+from ...core.extend import (
+    Tensor,
+    Variable,
+    as_tensor,
+    constant,
+    in_precision,
+    numpy_dtype,
+    ops,
+    unsure,
+    warn_user,
+)
+
+# by its public name: training does not know which plugin provides it
+from ...nn import clip_by_norm
+from ...plugins.ops.linalg.norms import clip_norms
 from ..names import nearest
-from .gradients import CLIPPING, check_clipping
 from .rules import by_blocks, returned
-from .slots import Slots
 
 if TYPE_CHECKING:
-    from .gradients import Clipping
+    from typing import TypedDict
+
+    class Clipping(TypedDict, total=False):
+        """The arguments for clipping, for signatures that pass them on."""
+
+        clipnorm: float | None
+        clipvalue: float | None
+        global_clipnorm: float | None
 
     class MoreOptions(Clipping, total=False):
         """The arguments of all optimizers except the weight decay."""
@@ -40,18 +61,174 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AVERAGES",
+    "CLIPPING",
     "OPTIONS",
     "SUMS",
-    "Decaying",
-    "Excluded",
     "above_zero",
     "add",
+    "check_clipping",
     "check_options",
+    "checked",
+    "clip_by_global_norm",
+    "clipped",
     "decays",
+    "global_norm",
     "sizes",
     "warn_of_name",
     "with_options",
 ]
+
+
+def checked(gradient: Any, variable: Any) -> Any:
+    """Return a gradient as an array (in a trace, a symbol) of its variable's shape and dtype."""
+    if type(gradient) is Tensor and isinstance(variable, Variable):  # a fast path
+        array, own = gradient.array, variable.array
+        shape = array.shape
+        if array.dtype is own.dtype and not unsure(shape) and shape == own.shape:
+            return array
+    if not isinstance(variable, Variable):
+        raise TypeError(
+            f"apply_gradients: expected pairs (gradient, variable), got {type(variable).__name__} "
+            "instead of a variable"
+        )
+    if type(gradient) is not Tensor:
+        if gradient is None:
+            raise ValueError(
+                f"apply_gradients: the gradient of variable {variable.name!r} (shape "
+                f"{variable.shape}) is None: the target does not depend on it in a differentiable "
+                "way. tape.explain(target, variable) says why; leave the variable out if this is "
+                "intended"
+            )
+        gradient = as_tensor(gradient)
+    array = gradient.array
+    if unsure(array.shape) or array.shape != variable.array.shape:
+        raise ValueError(
+            f"apply_gradients: the gradient of variable {variable.name!r} has shape {array.shape}, "
+            f"but the variable has shape {variable.shape}"
+        )
+    if array.dtype is not variable.array.dtype and array.dtype != variable.array.dtype:
+        array = gradient.astype(variable.dtype).array
+    return array
+
+
+# -- clipping -------------------------------------------------------------------------------------
+
+#: The optimizers' arguments for clipping.
+CLIPPING = ("clipnorm", "clipvalue", "global_clipnorm")
+
+
+def global_norm(tensors: Sequence[Any]) -> Tensor:
+    """Return the Euclidean norm of all elements of several tensors.
+
+    Parameters
+    ----------
+    tensors
+        Tensors of any shapes; entries that are ``None`` are skipped.
+
+    Returns
+    -------
+    A scalar, 0 if there are no tensors. For ``float16``, it is ``float32``.
+
+    Raises
+    ------
+    TypeError
+        If an entry is not numeric.
+
+    Examples
+    --------
+    >>> gt.training.global_norm([[3.0], None, [[4.0]]]).item()
+    5.0
+    """
+    # norms, not sums of squares: those could overflow, and dividing by infinity would give zeros
+    given = [in_precision(as_tensor(t), "float32") for t in tensors if t is not None]
+    norms = [ops["norm"](t, axis=None) for t in given]
+    if not norms:
+        return constant(0.0)
+    return norms[0] if len(norms) == 1 else ops["norm"](ops["stack"](*norms, axis=0), axis=None)
+
+
+def clip_by_global_norm(
+    tensors: Sequence[Any], clip_norm: Any, norm: Any = None
+) -> tuple[list[Any], Tensor]:
+    """Return tensors, scaled down together if their norm is larger than ``clip_norm``.
+
+    Parameters
+    ----------
+    tensors
+        Tensors of any shapes; entries that are ``None`` remain ``None``.
+    clip_norm
+        The largest norm, above 0.
+    norm
+        Their :func:`global_norm`, if it is known.
+
+    Returns
+    -------
+    The scaled tensors in a list, and their norm before scaling, which may be infinite: the tensors
+    are right even then.
+
+    References
+    ----------
+    R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks",
+    ICML 2013.
+
+    Raises
+    ------
+    TypeError
+        If an entry, or a norm, is not numeric.
+
+    Examples
+    --------
+    >>> parts, norm = gt.training.clip_by_global_norm([[3.0], [4.0]], 1.0)
+    >>> [round(part.item(), 3) for part in parts], norm.item()
+    ([0.6, 0.8], 5.0)
+    """
+    places = [i for i, t in enumerate(tensors) if t is not None]
+    given = [as_tensor(tensors[i]) for i in places]
+    if norm is None:
+        shortened, size = clip_norms(given, clip_norm, global_norm)
+    else:
+        size = as_tensor(norm)
+        ratio = ops["maximum"](size, clip_norm) / clip_norm
+        shortened = [(t / ratio).astype(t.dtype) for t in given]
+    found: list[Any] = [None] * len(tensors)
+    for i, t in zip(places, shortened, strict=True):
+        found[i] = t
+    return found, size
+
+
+def check_clipping(optimizer: str, *sizes: float | None) -> dict[str, float]:
+    """Return the arguments in :data:`CLIPPING` that are set, by name.
+
+    Raises
+    ------
+    ValueError
+        If more than one is set, or a size is not above 0.
+    """
+    given = {option: x for option, x in zip(CLIPPING, sizes, strict=True) if x is not None}
+    sized = all(isinstance(size, Real) and size > 0 for size in given.values())
+    if len(given) > 1 or not sized:
+        raise ValueError(
+            f"{optimizer}: set at most one of {', '.join(CLIPPING)}, to a number above 0, "
+            f"got {given}"
+        )
+    return {option: float(size) for option, size in given.items()}
+
+
+def clipped(
+    gradients: Sequence[Any],
+    clipnorm: float | None,
+    clipvalue: float | None,
+    global_clipnorm: float | None,
+) -> list[Any]:
+    """Return gradients, clipped as the argument that is set says."""
+    if clipnorm is not None:
+        return [clip_by_norm(g, clipnorm) for g in gradients]
+    if clipvalue is not None:
+        return [ops["clip"](g, -clipvalue, clipvalue) for g in gradients]
+    if global_clipnorm is not None:
+        return clip_by_global_norm(gradients, global_clipnorm)[0]
+    return list(gradients)
+
 
 #: The optimizers' arguments besides those of their formulas. Files hold those that are set.
 OPTIONS = (
@@ -199,234 +376,6 @@ def first_or(step: Any, later: float) -> Any:
     if isinstance(step, Tensor):
         return ops["where"](step > 1.0, later, 1.0)
     return later if step > 1 else 1.0
-
-
-# -- variables that do not decay ------------------------------------------------------------------
-
-#: Names of weights in lists that serve many models; a model need not have all of them.
-_USUAL = ("beta", "bias", "gamma")
-
-
-class Excluded:
-    """The variables that do not decay.
-
-    Attributes
-    ----------
-    words : tuple of str
-        Strings; variables whose names or paths contain one do not decay.
-    places : set of int
-        The places of such variables among those that the optimizer trains.
-    variables : list of Variable
-        Such variables that the optimizer has not trained yet.
-    """
-
-    def __init__(self) -> None:
-        self.words: tuple[str, ...] = ()
-        self.places: set[int] = set()
-        self.variables: list[Variable] = []
-        self._models: list[Module] = []
-        self._labels: dict[Variable, list[str]] = {}
-        self._checked = True
-
-    def set(self, var_list: Any, var_names: Any, model: Module | None) -> None:
-        """Set variables and strings.
-
-        Raises
-        ------
-        TypeError
-            If an entry has another type.
-        """
-        words = () if var_names is None else var_names
-        variables = () if var_list is None else var_list
-        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
-            raise TypeError(
-                f"exclude_from_weight_decay: var_names is a list of strings, got {var_names!r}"
-            )
-        if isinstance(variables, Variable):
-            raise TypeError("exclude_from_weight_decay: var_list is a list of variables")
-        variables = list(variables)
-        for variable in variables:
-            if not isinstance(variable, Variable):
-                raise TypeError(
-                    f"exclude_from_weight_decay: var_list holds variables, got {variable!r}"
-                )
-        self.words, self.variables = tuple(words), variables
-        self._checked = not self.words
-        self._labels, self._models = {}, []
-        if model is not None:
-            self.name(model)
-
-    def name(self, model: Module) -> None:
-        """Note a model, whose layers may create their variables later."""
-        if self.words and all(model is not known for known in self._models):
-            self._models.append(model)
-
-    def _learn(self) -> None:
-        """Learn the names of the layers, and the paths, that lead to the models' variables."""
-        self._labels = {}
-        waiting: list[tuple[Module, str, str]] = [(model, "", "") for model in self._models]
-        seen: set[int] = set()
-        for module, path, names in waiting:  # grows in the loop
-            if id(module) in seen:
-                continue
-            seen.add(id(module))
-            for step, leaf in module.own_leaves():
-                if isinstance(leaf, Module):
-                    waiting.append((leaf, f"{path}{step}/", f"{names}{leaf.name}/"))
-                else:
-                    kind = f"{type(module).__name__}/{leaf.name}"
-                    self._labels.setdefault(leaf, []).extend([kind, path + step, names + leaf.name])
-
-    def meet(self, variable: Variable, place: int) -> None:
-        """Note the place of a variable among those that are trained."""
-        if any(variable is known for known in self.variables):
-            self.places.add(place)
-            self.variables = [known for known in self.variables if known is not variable]
-        if self.words and variable not in self._labels:
-            self._learn()  # a layer created it since
-        if any(word in label for word in self.words for label in self._labels_of(variable)):
-            self.places.add(place)
-
-    def check(self, variables: Iterable[Variable]) -> None:
-        """Raise, before the first step, if a string is in no name or path.
-
-        Raises
-        ------
-        ValueError
-            The message lists the names.
-        """
-        if self._checked:
-            return
-        self._learn()
-        labels = [self._labels_of(x) for x in self._labels or variables]
-        for word in self.words:
-            known = any(word in label for found in labels for label in found)
-            if not known and word not in _USUAL:
-                there = ", ".join(dict.fromkeys(found[-1] for found in labels))
-                hint = "" if self._models else "; to exclude by layers and paths, also pass model="
-                raise ValueError(
-                    f"exclude_from_weight_decay: var_names has {word!r}, which is in no name or "
-                    f"path of a variable; there are {there}{hint}"
-                )
-        self._checked = True
-
-    def _labels_of(self, variable: Variable) -> list[str]:
-        return self._labels.get(variable) or [variable.name]
-
-    def has(self, variable: Variable, place: int) -> bool:
-        """Return whether a variable does not decay."""
-        return place in self.places or any(word in variable.name for word in self.words)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_labels": {}, "_models": []}  # a copy's variables are others
-
-    def config(self) -> dict[str, Any] | None:
-        """Return the strings and the places for a file; None if there are none."""
-        if self.variables:
-            names = [variable.name for variable in self.variables]
-            raise ValueError(
-                f"variables {names} are excluded from weight decay, but the optimizer does not "
-                "know them yet; do a step first, or call build(variables)"
-            )
-        if not (self.words or self.places):
-            return None
-        return {"names": list(self.words), "places": sorted(self.places)}
-
-    def load(self, config: Any) -> None:
-        """Restore what :meth:`config` returned.
-
-        Raises
-        ------
-        ValueError
-            If the argument has another form.
-        """
-        words, places = config["names"], config["places"]
-        if not all(type(x) is str for x in words) or not all(type(x) is int for x in places):
-            raise ValueError(f"invalid list of variables excluded from weight decay: {config!r}")
-        self.words, self.places = tuple(words), set(places)
-
-
-class Decaying(Slots):
-    """Base class of optimizers: variables may be excluded from weight decay."""
-
-    weight_decay: float | None
-    _gradtape_excluded: Excluded
-
-    def met(self, variable: Variable, place: int) -> None:
-        """Note a variable that just got a place."""
-        self._gradtape_excluded.meet(variable, place)
-
-    def _decays_at(self, variable: Variable, place: int) -> bool:
-        """Return whether the variable at a place decays."""
-        return self.weight_decay is not None and not self._gradtape_excluded.has(variable, place)
-
-    def exclude_from_weight_decay(
-        self,
-        var_list: Iterable[Variable] | None = None,
-        var_names: Iterable[str] | None = None,
-        *,
-        model: Module | None = None,
-    ) -> None:
-        """Set which variables do not decay; a second call replaces the first.
-
-        Parameters
-        ----------
-        var_list
-            Variables.
-        var_names
-            Strings. Variables do not decay if one of them is in their names, in the names or the
-            class of the layers that hold them (``"layer_norm/gamma"``, ``"LayerNorm"``), or in
-            their paths (``"layers/1/gamma"``).
-        model
-            The model, for names of layers and paths in a training loop of your own. ``fit`` knows
-            its model.
-
-        Raises
-        ------
-        ValueError
-            If the optimizer has done steps: their traces contain the earlier choice. At the first
-            step, if a string is in no name or path, except for ``"bias"``, ``"gamma"`` and
-            ``"beta"``.
-        TypeError
-            If an entry is not a variable, or not a string.
-
-        Examples
-        --------
-        >>> w, bias = gt.Variable(1.0, name="w"), gt.Variable(1.0, name="bias")
-        >>> optimizer = gt.training.SGD(0.5, weight_decay=0.5)
-        >>> optimizer.exclude_from_weight_decay(var_names=["bias"])
-        >>> optimizer.apply_gradients([(gt.constant(0.0), w), (gt.constant(0.0), bias)])
-        >>> w.item(), bias.item()
-        (0.75, 1.0)
-        """
-        if self.trained or self.unclaimed:
-            raise ValueError(
-                "exclude_from_weight_decay: call it before the first step; this optimizer already "
-                "trains variables"
-            )
-        self._gradtape_excluded.set(var_list, var_names, model)
-
-    def name_variables(self, model: Module) -> None:
-        """Learn the names and paths of a model's variables, before the first step.
-
-        Parameters
-        ----------
-        model
-            The model.
-        """
-        self._gradtape_excluded.name(model)
-
-    def build(self, variables: Iterable[Variable]) -> list[int]:
-        """Create the slots of new variables; return each variable's place in the lists.
-
-        Raises
-        ------
-        ValueError
-            If a variable appears twice, or :meth:`exclude_from_weight_decay` named none.
-        """
-        variables = list(variables)
-        self._gradtape_excluded.check(variables)
-        return super().build(variables)
 
 
 # -- attributes that nothing reads, such as lr ----------------------------------------------------

@@ -5,19 +5,17 @@ A :class:`Group` packs the variables of one dtype and device.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, starmap
-from operator import attrgetter, call, is_
+from itertools import chain, starmap
+from operator import call
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
-    COUNTS,
     MADE,
     Pending,
     Tensor,
@@ -33,8 +31,8 @@ from ...core.extend import (
     set_arrays,
     settled,
 )
-from .gradients import clipped
-from .options import SUMS
+from ...plugins.packing import FlatArrays, bounds_of, hold
+from .options import SUMS, clipped
 from .rules import Rule, returned
 
 __all__ = ["Group", "do_step", "traced_step"]
@@ -95,7 +93,6 @@ class Group:
     __slots__ = (
         "_away",
         "_blocks",
-        "_columns",
         "_copies",
         "_gradients",
         "_is_marked",
@@ -106,12 +103,10 @@ class Group:
         "_rules",
         "_scratch",
         "_update",
-        "bounds",
         "by_blocks",
         "counter",
-        "flat",
+        "flats",
         "members",
-        "parts",
         "variables",
         "xp",
     )
@@ -133,19 +128,14 @@ class Group:
         self._is_marked = getattr(update, "by_blocks", False)  # and elementwise
         #: The variables, followed by the slots of each kind.
         self.variables = list(chain.from_iterable(columns))
-        count = len(members)
-        self._columns = [slice(k * count, (k + 1) * count) for k in range(len(columns))]
-        ends = list(accumulate(variable.size for variable in columns[0]))
-        shapes = [variable.shape for variable in columns[0]]
-        self.bounds = list(zip([0, *ends[:-1]], ends, shapes, strict=True))
-        self.xp = backend_of(columns[0][0].array).xp
-        self.flat: list[Any] = [None] * len(columns)
-        #: The part that each variable holds; ``_copies`` has the calls that copy it.
-        self.parts: list[Any] = [None] * len(self.variables)
+        bounds = bounds_of([variable.shape for variable in columns[0]])
+        #: The flat arrays of the variables and slots; ``_copies`` has the calls that copy parts.
+        self.flats = FlatArrays(bounds, len(columns))
         self._copies: list[Any] = [None] * len(self.variables)
+        self.xp = backend_of(columns[0][0].array).xp
         self._on_tensors = False
         self._rules: dict[tuple[int, int], Rule | None] = {}
-        self._blocks = list(_blocks(self.bounds, columns[0][0].dtype.itemsize))
+        self._blocks = list(_blocks(bounds, columns[0][0].dtype.itemsize))
         self._scratch: list[Array] = []
         self._away: list[int] = []
         self._new: list[Any] = []
@@ -161,24 +151,23 @@ class Group:
     def gather(self) -> None:
         """Rebuild the flat arrays whose variables or slots were assigned."""
         self._away = []  # left by an interrupted step; its arrays are read as copies
-        if all(map(is_, map(_ARRAY, self.variables), self.parts)):
+        if hold(self.variables, self.flats.parts):
             return
-        for k, column in enumerate(self._columns):
-            if not all(map(is_, map(_ARRAY, self.variables[column]), self.parts[column])):
-                self._gather(k, column)
+        for k, column in enumerate(self.flats.columns):
+            if not hold(self.variables[column], self.flats.parts[column]):
+                self._gather(k, self.variables[column])
 
-    def _gather(self, k: int, column: slice) -> None:
+    def _gather(self, k: int, variables: list[Variable]) -> None:
         first = self.variables[0].array
         for variable in self.variables:
             what = f"variable {variable.name!r} (move model and optimizer together)"
             check_same_backend(variable.array, first, what)
         self.xp = backend_of(first).xp
-        self.parts[column] = [None] * len(self.members)
-        self.flat[k] = self.xp.concat(list(map(_ARRAY, self.variables[column])), axis=None)
+        self.flats.gather(k, variables, self.xp)
 
     def begin(self, gradients: list[Any], settings: tuple[Any, ...]) -> None:
         """Take a step's gradients and settings; do the step, unless it runs block by block."""
-        value = self.flat[0]
+        value = self.flats.arrays[0]
         rule = self._rule(settings) if len(self._blocks) > 1 else None
         self.by_blocks = rule is not None
         if rule is None:
@@ -189,13 +178,13 @@ class Group:
 
     def _as_written(self, gradients: list[Any], settings: tuple[Any, ...]) -> list[Any]:
         """Return the new flat arrays, from the formula on flat arrays or on the only variable."""
-        value, *state = self.flat
+        value, *state = self.flats.arrays
         gradient = self.xp.concat(gradients, axis=None)
         if self._is_marked:
             new, changed = self._computed(value, gradient, state, settings)
-            pairs = zip((new, *changed), self.flat, strict=True)
+            pairs = zip((new, *changed), self.flats.arrays, strict=True)
             return [_as_array(x, old) if isinstance(x, Tensor) else x for x, old in pairs]
-        shape = self.bounds[0][2]
+        shape = self.flats.bounds[0][2]
         value, gradient, *state = [self.xp.reshape(x, shape) for x in (value, gradient, *state)]
         new, changed = self._computed(value, gradient, state, settings)
         return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
@@ -221,7 +210,7 @@ class Group:
 
     def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
         """Return the formula as a rule; None if it cannot run block by block."""
-        value, *state = self.flat
+        value, *state = self.flats.arrays
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
         key = len(settings), MADE.count
@@ -233,7 +222,8 @@ class Group:
         """Return the calls that do the step, block by block."""
         rule, settings = self._rule_now
         self._new = self._targets(in_place)
-        old, new, dtype = self.flat, self._new, self.flat[0].dtype
+        old, new = self.flats.arrays, self._new
+        dtype = old[0].dtype
         calls = []
         if len(self._scratch) != rule.scratch:
             size = max(block.stop - block.start for block in self._blocks)
@@ -255,27 +245,23 @@ class Group:
 
     def _targets(self, in_place: bool) -> list[Array]:
         """Return the new flat arrays; old ones that nothing else refers to are reused."""
+        flats = self.flats
         if in_place:
             # no variable holds a part of those that were gathered just now
-            self._away = [k for k, column in enumerate(self._columns) if self._is_held(column)]
+            self._away = [k for k in range(len(flats.arrays)) if flats.is_cut(k)]
             for k in self._away:
-                put_away(self.variables[self._columns[k]], self._copies[self._columns[k]])
-            alone = _ALONE[0] + len(self.members), _ALONE[1]
+                put_away(self.variables[flats.columns[k]], self._copies[flats.columns[k]])
             for k in self._away[:]:
-                if _count(self.flat, k, self.parts, self._columns[k]) != alone:
+                if not flats.is_alone(k, others=1):  # besides the copy
                     self._put_back(k)
         return [
-            flat if k in self._away or not self._is_held(column) else np.empty_like(flat)
-            for k, (flat, column) in enumerate(zip(self.flat, self._columns, strict=True))
+            flat if k in self._away or not flats.is_cut(k) else np.empty_like(flat)
+            for k, flat in enumerate(flats.arrays)
         ]
 
-    def _is_held(self, column: slice) -> bool:
-        """Return whether variables hold the parts of a column's flat array."""
-        return self.parts[column.start] is not None
-
     def _put_back(self, k: int) -> None:
-        column = self._columns[k]
-        put_back(self.variables[column], self.parts[column])
+        column = self.flats.columns[k]
+        put_back(self.variables[column], self.flats.parts[column])
         self._away.remove(k)
 
     def commit(self) -> None:
@@ -286,17 +272,10 @@ class Group:
         self._new = []
 
     def _commit(self, k: int, flat: Any) -> None:
-        # every library has the function, but the method is faster
-        reshape = getattr(type(flat), "reshape", None) or self.xp.reshape
-        parts = [
-            flat[a:b] if len(shape) == 1 else reshape(flat[a:b], shape)
-            for a, b, shape in self.bounds
-        ]
-        column = self._columns[k]
+        parts, column = self.flats.put(k, flat), self.flats.columns[k]
         if len(self._blocks) > 1 and type(flat) is np.ndarray:
             self._copies[column] = [Pending(x.copy, x.shape, x.dtype) for x in parts]
         set_arrays(self.variables[column], parts)
-        self.flat[k], self.parts[column] = flat, parts
 
     def take_last_slot(self) -> None:
         """Assign the last slot to the variables."""
@@ -351,26 +330,7 @@ def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_
         yield _Block(start, stop, slice(first, len(bounds)), None)
 
 
-# -- references to an array ------------------------------------------------------------------------
-
-
-def _count(flats: list[Any], k: int, parts: list[Any], column: slice) -> tuple[int, int]:
-    """Return the references to a flat array, including its parts, and the most to one part."""
-    return sys.getrefcount(flats[k]), max(map(sys.getrefcount, parts[column]))
-
-
-def _alone() -> tuple[int, int]:
-    """Return the counts without other references, less the parts; -1 if counts are unreliable."""
-    flats: list[Any] = [np.zeros(1)]
-    parts = [flats[0][:1]]
-    copies = [Pending(x.copy, x.shape, x.dtype) for x in parts]  # they count too
-    flat, part = _count(flats, 0, parts, slice(0, len(copies)))
-    return (flat - 1, part) if COUNTS else (-1, -1)
-
-
-_ALONE = _alone()
 _QUIET = frozenset(("ignore", "warn", "print"))
-_ARRAY = attrgetter("array")
 
 
 def _nothing_raises() -> bool:

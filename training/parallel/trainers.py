@@ -47,9 +47,9 @@ from ..loss_scaling import LossScaleOptimizer
 from ..losses.loss import Loss
 from ..names import stated
 from ..ranks import Layout, Part
-from ..steps.batches import Values
-from ..steps.step import Step, differing
-from ..steps.trainer import Trainer
+from ..runs.batches import Values
+from ..runs.step import Step, differing
+from ..runs.trainer import Trainer
 from .together import Together, WholeRanks, sample_of
 
 __all__ = ["ParallelTrainer", "WholeTrainer"]

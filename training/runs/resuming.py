@@ -14,7 +14,8 @@ from ...plugins.ops.random.functions import shared
 from ..callbacks import TerminateOnNaN
 from ..callbacks.callback import number_of
 from ..checks import warn_of_shuffled
-from ..data import Batches, Examples, as_count
+from ..data import Batches, Examples
+from ..names import as_count
 from ..ranks import ALONE, Alone
 from .session import Callbacks, History, Session
 
@@ -99,14 +100,12 @@ class Run:
     ) -> None:
         self.session, self.data, self.ranks = session, data, ranks
         self.listeners = Callbacks(callbacks)
-        self.epochs = epochs
-        self.epoch = initial_epoch
-        self.batch = 0
+        self.epochs, self.epoch, self.batch = epochs, initial_epoch, 0
         self.logs: dict[str, float] = {}
         self.stopped = False
-        self._listened: bool | None = None
         self.history = History()
         self.measured: list[str] | None = None
+        self._listened: bool | None = None
         self._quiet = next(
             (x for x in self.listeners.objects() if isinstance(x, TerminateOnNaN)), None
         )
@@ -116,33 +115,41 @@ class Run:
         # pipelines have the same order on all ranks, with or without a seed
         self._together = None if ranks is ALONE else drawn
         self._source: Any = None
-        known = steps_per_epoch
-        self._steps = None if known is None else as_count("fit: steps_per_epoch", known, 1)
-        if data.endless and known is None:
+        self._stream: Iterator[Any] | None = None
+        self.steps_per_epoch = _as_count("steps_per_epoch", steps_per_epoch)
+        self._check_data(shuffle)
+        self._every = _as_count("save_every", save_every)
+        self._keeper = self._opened(checkpoint, resume)
+        self._found = self._keeper.find() if resume else None
+        self._plan: Any = None
+
+    def _check_data(self, shuffle: bool) -> None:
+        """Raise if an epoch would never end; warn if examples are shuffled that should not be."""
+        if self.data.endless and self.steps_per_epoch is None:
             raise ValueError(
-                f"fit: {data.what} never ends (repeat()); give steps_per_epoch=, or leave "
+                f"fit: {self.data.what} never ends (repeat()); give steps_per_epoch=, or leave "
                 "repeat() out, so that each epoch is one pass through the data"
             )
-        if shuffle and isinstance(data, Examples):
-            warn_of_shuffled(getattr(session, "model", None))
-        self._stream: Iterator[Any] | None = None
-        self._every = None if save_every is None else as_count("fit: save_every", save_every, 1)
-        if checkpoint is None and (resume or save_every is not None):
+        if shuffle and isinstance(self.data, Examples):
+            warn_of_shuffled(getattr(self.session, "model", None))
+
+    def _opened(self, checkpoint: Any, resume: bool) -> Any:
+        """Return the object that keeps checkpoints; None without one."""
+        keeps = resume or self._every is not None
+        if checkpoint is None and keeps:
             raise ValueError(
                 f"fit: {'resume' if resume else 'save_every'} needs a checkpoint: "
                 "checkpoint=PATH, or a gradtape.training.CheckpointManager"
             )
-        if not data.rewinds and (resume or save_every is not None):
+        if not self.data.rewinds and keeps:
             raise ValueError(
-                f"fit: {data.what} is an iterator, which cannot be rewound to where a run stopped; "
-                "to resume, give arrays, a list, or an object whose __iter__ starts again"
+                f"fit: {self.data.what} is an iterator, which cannot be rewound to where a run "
+                "stopped; to resume, give arrays, a list, or an object whose __iter__ starts again"
             )
-        self._keeper: Any = None
-        if checkpoint is not None:
-            keeper = services["saving.Keeper"](checkpoint, {**session.trackables(), "fit": self})
-            self._keeper = ranks.keeper(keeper, session)
-        self._found = self._keeper.find() if resume else None
-        self._plan: Any = None
+        if checkpoint is None:
+            return None
+        kept = {**self.session.trackables(), "fit": self}
+        return self.ranks.keeper(services["saving.Keeper"](checkpoint, kept), self.session)
 
     def check_best(self, names: Iterable[str]) -> None:
         """Raise if no epoch will measure the value for a manager's best checkpoint.
@@ -187,12 +194,12 @@ class Run:
     @property
     def length(self) -> int | None:
         """The number of batches of an epoch; None if it is unknown."""
-        return self.data.length if self._steps is None else self._steps
+        return self.data.length if self.steps_per_epoch is None else self.steps_per_epoch
 
     def begin_epoch(self) -> None:
         """Begin an epoch, or continue within it."""
         if not self.batch:
-            if self._steps is None:
+            if self.steps_per_epoch is None:
                 self._source = self.data.state()
             if self._asked is not None:
                 drawn = np.random.SeedSequence([int(self._asked), self.epoch])
@@ -203,11 +210,11 @@ class Run:
 
     def batches(self) -> Iterator[Any]:
         """Yield the batches of the epoch that have not been trained on."""
-        if self._steps is None:
+        if self.steps_per_epoch is None:
             return self._pass(self.epoch, self.batch)
         if self._stream is None:
-            self._stream = self._passes(self.epoch * self._steps + self.batch)
-        return islice(self._stream, self._steps - self.batch)
+            self._stream = self._passes(self.epoch * self.steps_per_epoch + self.batch)
+        return islice(self._stream, self.steps_per_epoch - self.batch)
 
     def seed(self, data: Examples | Batches, number: int) -> None:
         """Seed a pass through data from the run's seed, if there is one."""
@@ -252,7 +259,7 @@ class Run:
             if not self.data.rewinds or not (came or done):
                 raise ValueError(
                     f"fit: {self.data.what} ran out of batches in epoch {self.epoch + 1}; "
-                    f"steps_per_epoch={self._steps} needs that many batches for each epoch"
+                    f"steps_per_epoch={self.steps_per_epoch} needs that many batches for each epoch"
                 )
             number, done = number + 1, 0 if length else max(done - came, 0)
 
@@ -281,7 +288,7 @@ class Run:
         self.stopped = self.ranks.any(self.listeners.tell("on_epoch_end", epoch, logs))
         self.history.append(epoch, _numbers(logs))
         if self._keeper is not None:
-            if self._steps is None:
+            if self.steps_per_epoch is None:
                 self._source = self.data.state()
             self._keeper.save(logs)
         return self.stopped
@@ -296,8 +303,8 @@ class Run:
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the run."""
         source, length = self._source, self.data.length
-        done = self.epoch * (self._steps or 0) + self.batch
-        if self._steps is not None and length and done % length == 0:
+        done = self.epoch * (self.steps_per_epoch or 0) + self.batch
+        if self.steps_per_epoch is not None and length and done % length == 0:
             source = self.data.state()  # that of the next pass
         return {
             "epoch": self.epoch,
@@ -334,7 +341,7 @@ class Run:
                 f"[examples, batch size, batches] {state['data']}, now {self.data.signature()}"
             )
         length = self.data.length
-        length = length if self._steps is None else self._steps
+        length = length if self.steps_per_epoch is None else self.steps_per_epoch
         if within and length is not None and state["batch"] > length:
             raise ValueError(f"the run stopped after batch {state['batch']} of {length}")
         if self._asked is not None and self._seed is not None and seed not in (None, self._seed):
@@ -417,6 +424,10 @@ def _epochs_of(state: dict[str, Any]) -> dict[str, list[int]]:
 
 def _rise(numbers: list[int]) -> bool:
     return all(a < b for a, b in pairwise(numbers))
+
+
+def _as_count(option: str, value: Any) -> int | None:
+    return None if value is None else as_count(f"fit: {option}", value, 1)
 
 
 def _seed(seed: int | None) -> int:

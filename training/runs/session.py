@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import hinted
+from ...core.extend import hinted, warn_user
 from ..callbacks.callback import Callback
 
 __all__ = ["Callbacks", "History", "Session", "is_plain"]
@@ -184,10 +183,10 @@ class Callbacks:
                     self.by_event[event].append(_as_told(method, _EVENTS[event]))
             waiting = [event for event in _NEVER if hasattr(callback, event)]
             if waiting:
-                warnings.warn(
+                warn_user(
                     f"fit: {type(callback).__name__} has {', '.join(waiting)}, which fit never "
                     f"calls; it calls {', '.join(_EVENTS)}",
-                    stacklevel=4,
+                    UserWarning,
                 )
             if not isinstance(callback, FunctionType):
                 self._objects.append((callback, _plain_attributes(callback)))

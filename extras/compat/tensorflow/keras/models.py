@@ -14,7 +14,7 @@ from ....core.extend import flatten, map_structure
 from ....layers.base.calls import takes_training
 from ....layers.model import Model as GraphModel
 from ....training import own_steps
-from ....training.steps.class_weights import ClassWeights
+from ....training.runs.batches import ClassWeights
 from ..names import adapts, lookup
 from ..saved_model import with_folders
 from . import losses as known_losses

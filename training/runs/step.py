@@ -36,7 +36,7 @@ from ...core.extend import (
     to_numpy,
 )
 from ..callbacks.callback import Callback
-from ..runs.session import is_plain
+from .session import is_plain
 
 __all__ = ["MODES", "Constant", "Step", "constants_of", "differing", "put_back"]
 

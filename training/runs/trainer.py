@@ -46,10 +46,9 @@ from ..checks import (
 )
 from ..loss_scaling import scaling, scaling_for
 from ..ranks import ALONE, Alone
-from ..runs.session import Session
-from .batches import BatchSender, Sums, Values
-from .class_weights import ClassWeights
+from .batches import BatchSender, ClassWeights, Sums, Values
 from .objective import Objective
+from .session import Session
 from .step import MODES, Constant, Step, constants_of
 
 __all__ = ["Trainer", "ranks_and_trainer"]
