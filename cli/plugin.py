@@ -12,7 +12,7 @@ from typing import Any
 from ..core.extend import VARIABLES, hookimpl
 from .commands import add_demo, add_doctor, add_plugin, add_plugins
 from .files import add_diff, add_inspect, add_verify
-from .scripts import add_profile, add_train
+from .scripts import add_train
 from .tutorial import add_tutorial
 
 
@@ -23,7 +23,6 @@ def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
         "plugins": add_plugins,
         "plugin": add_plugin,
         "doctor": add_doctor,
-        "profile": add_profile,
         "train": add_train,
         "demo": add_demo,
         "inspect": add_inspect,

@@ -1,13 +1,10 @@
-"""``gradtape train | profile``: run a script, on every rank of a job or measured."""
+"""``gradtape train``: run a script on every rank of a job, or in one process."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-import traceback
 from pathlib import Path
-from typing import Any
 
 from ..core.extend import late, place, registry
 from .launching import ENGINE, become_rank, start
@@ -58,75 +55,4 @@ def _train(options: argparse.Namespace) -> int:
     found = place()
     if found is not None and found.size > 1 and exists:
         become_rank(found, options.script, options.arguments)
-    return code_of_script(options.script, options.arguments)
-
-
-def code_of_script(script: str, arguments: list[str]) -> int:
-    """Run a script and return its exit code; report its errors as Python does, with their lines."""
-    if not Path(script).exists():
-        raise FileNotFoundError(f"there is no file {script!r}")
-    try:
-        return int(late("distributed.runner").run_script(script, arguments))
-    except Exception as error:
-        lines = error.__traceback__
-        while lines is not None and lines.tb_frame.f_code.co_filename != script:
-            lines = lines.tb_next
-        traceback.print_exception(error.with_traceback(lines))
-        return 1
-
-
-# -- gradtape profile ------------------------------------------------------------------------------
-
-
-def add_profile(parser: argparse.ArgumentParser) -> None:
-    """Run a script and show its time by op, kernel, line or layer."""
-    parser.description = (
-        "Run a Python script as `python SCRIPT ARGUMENT ...` does, under gradtape.profile(), and "
-        "print the table of times on standard error at the end."
-    )
-    parser.add_argument(
-        "--by",
-        action="append",
-        choices=["op", "kernel", "line", "layer"],
-        help="the rows of the table (default: op); repeat it for several tables",
-    )
-    parser.add_argument(
-        "--top",
-        metavar="N",
-        type=int,
-        default=20,
-        help="maximum number of rows (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--memory", action="store_true", help="measure peaks of host memory too, which is slow"
-    )
-    parser.add_argument("--json", metavar="FILE", help="write all rows to this file as JSON")
-    parser.add_argument(
-        "--trace",
-        metavar="FILE",
-        help="write a timeline to this file, for Perfetto or chrome://tracing",
-    )
-    parser.add_argument("script", metavar="SCRIPT", help="the Python file to run")
-    parser.add_argument(
-        "arguments", metavar="ARGUMENT", nargs=argparse.REMAINDER, help="arguments of the script"
-    )
-    parser.set_defaults(run=_profile)
-
-
-def _profile(options: argparse.Namespace) -> int:
-    found = late("profiler.profile").profile(memory=options.memory)
-    try:
-        with found:
-            return code_of_script(options.script, options.arguments)
-    finally:
-        if Path(options.script).exists():
-            _tell(found, options)
-
-
-def _tell(found: Any, options: argparse.Namespace) -> None:
-    for by in options.by or ["op"]:
-        print(found.table(by, options.top), end="\n\n", file=sys.stderr)
-    if options.json:
-        found.to_json(options.json)
-    if options.trace:
-        found.to_trace(options.trace)
+    return int(late("distributed.runner").code_of_script(options.script, options.arguments))

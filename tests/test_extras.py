@@ -17,7 +17,7 @@ USES = {
     "export": ("gt.export.onnx", "gradtape.export is not in this installation"),
     "plot": ("gt.plot.history", "gradtape.plot is not in this installation"),
     "profiler": ("gt.profile", "gradtape.profiler is not in this installation"),
-    "reports": ("gt.saving.inspect('model.h5').html()", "'reports.page'"),
+    "reports": ("gt.saving.inspect('model.h5').html()", "'reports.write_page'"),
     "weights": ("gt.load_weights('weights.keras', model)", "weights.keras"),
     "sklearn": ("gt.sklearn.Classifier", "gradtape.sklearn is not in this installation"),
     "plugins.cupy": ("gt.backend('cupy').__enter__()", "no plugin provides the backend 'cupy'"),

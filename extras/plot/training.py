@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.extend import Module, parameters
+from ..core.extend import Module, hookimpl, parameters
 from ..training import EarlyStopping, History, metrics
 from .axes import BLUE, INK, ORANGE, bare, pyplot
 
@@ -399,3 +399,9 @@ def _frame(ax: Any) -> None:
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel("value", color=INK)
+
+
+@hookimpl(trylast=True)
+def gradtape_services() -> dict[str, Callable[..., Any]]:
+    """Provide the curves of a run, which ``gradtape demo`` draws."""
+    return {"plot.history": history}

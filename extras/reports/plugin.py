@@ -8,4 +8,7 @@ from ..core.extend import hookimpl
 @hookimpl(trylast=True)
 def gradtape_services() -> dict[str, str]:
     """Provide the drawing of a graph, and the page of a file."""
-    return {"reports.svg": f"{__package__}.svg:svg", "reports.page": f"{__package__}.page:page"}
+    return {
+        "reports.draw_graph": f"{__package__}.svg:svg",
+        "reports.write_page": f"{__package__}.page:page",
+    }
