@@ -171,8 +171,8 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert len(allowed) == len(set(allowed)), "list each import under one reason"
 
 
-#: Names of modules in texts that lead to a package above or to an extra, and why. Elsewhere, what is
-#: there is a service or another thing that a plugin provides.
+#: Names of modules in texts that lead to a package above or to an extra, and why. Elsewhere, what
+#: is there is a service or another thing that a plugin provides.
 STRINGS_UPWARD = {
     "core.base.table: core.registry.host": "plugins are found when the registry is first used",
 }
