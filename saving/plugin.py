@@ -94,7 +94,7 @@ def is_pickle(start: bytes) -> bool:
 class _SafeTensors:
     """Files of safetensors."""
 
-    layouts = ("gradtape", "pytorch")
+    layouts = ("gradtape",)
     replaces = True
 
     def write(self, path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:

@@ -18,7 +18,10 @@ USES = {
     "plot": ("gt.plot.history", "gradtape.plot is not in this installation"),
     "profiler": ("gt.profile", "gradtape.profiler is not in this installation"),
     "reports": ("gt.saving.inspect('model.h5').html()", "'reports.write_page'"),
-    "weights": ("gt.load_weights('weights.keras', model)", "weights.keras"),
+    "weights": (
+        "gt.save_weights(model, 'a.safetensors', layout='pytorch')",
+        "got 'pytorch'; if the plugin of that layout is missing",
+    ),
     "sklearn": ("gt.sklearn.Classifier", "gradtape.sklearn is not in this installation"),
     "plugins.cupy": ("gt.backend('cupy').__enter__()", "no plugin provides the backend 'cupy'"),
     "plugins.fused": (

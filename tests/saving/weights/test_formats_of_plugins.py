@@ -120,7 +120,7 @@ def test_a_plugin_adds_a_layout(register: Register, tmp_path: Path) -> None:
 def test_our_formats_come_from_a_plugin() -> None:
     known = gt.registry()
     owners = {known.owner("format", end).name for end in known.formats}  # type: ignore[union-attr]
-    assert owners == {"saving", "weights"}
+    assert owners == {"export", "saving", "weights"}
 
 
 class ReadOnly:
