@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..core.errors import PluginError
 from ..core.extend import face, is_strict, late, raise_problems, registry
-from .choosing import HELP
+from . import HELP
 from .plugins import answer_of, check, op_table, plugin_json, plugin_table, quietly
 from .templates import KINDS, new_plugin
 

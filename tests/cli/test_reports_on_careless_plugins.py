@@ -91,7 +91,7 @@ def test_reports_appear_even_if_problems_are_errors(late: str, tmp_path, plugin,
 
 def test_a_plugin_that_hangs_is_named(plugin) -> None:
     plugin("import time\ntime.sleep(2)")
-    code = "from gradtape.cli import careful, main; careful._PATIENCE = 0.2; main(['plugins'])"
+    code = "from gradtape.cli import main, plugins; plugins._PATIENCE = 0.2; main(['plugins'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "still waiting for plugin 'acme_plugin', which is imported" in done.stderr
     assert "GRADTAPE_DISABLE_PLUGINS=acme_plugin" in done.stderr
