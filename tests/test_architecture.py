@@ -34,7 +34,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
-        compat.tensorflow.spaces.summary: tensorboardX
+        compat.tensorflow.runs: tensorboardX
         export.tracing: (by name)
         testing.backends: (by name)
         export.exporters: export.onnx_model

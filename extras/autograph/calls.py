@@ -96,7 +96,7 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
             return overload(*args, **named)
     made = converted(f)
     if made is f and not isinstance(f, FunctionType):  # others take items in code that is traced
-        late("autograph.state.mutations").check_consumed([*args, getattr(f, "__self__", None)])
+        late("autograph.mutations").check_consumed([*args, getattr(f, "__self__", None)])
     return made(*_functions_converted(f, args), **named)
 
 

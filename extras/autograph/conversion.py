@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from ..core.errors import BackendUnavailable, TraceError
 from ..core.extend import Function, converting, flatten, hookimpl, late, pack_like
 from .calls import KEPT, ask_for, converted
-from .raising import deferring
+from .effects import deferring
+from .mutations import give_back, unwatched
 from .sources import NoSource, source_of
-from .state.mutations import give_back, unwatched
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..public import publish
-from .exporters import onnx, stablehlo, to, variables
-from .tracing import ExportError
+from .exporters import ExportError, onnx, stablehlo, to, variables
 
 __all__ = ["ExportError", "onnx", "stablehlo", "to", "variables"]
 
