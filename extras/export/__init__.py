@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..public import publish
-from .exporters import ExportError, onnx, stablehlo, to, variables
+from .exporters import onnx, stablehlo, to, variables
+from .tracing import ExportError
 
 __all__ = ["ExportError", "onnx", "stablehlo", "to", "variables"]
 

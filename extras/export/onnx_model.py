@@ -30,10 +30,10 @@ from ..core.extend import (
     shape_in_run,
     to_numpy,
 )
-from .exporters import ExportError, Traced, for_the_host
 from .onnx_arrays import Array
 from .onnx_lowerings import as_one_node
 from .onnx_namespace import Namespace
+from .tracing import ExportError, Traced, for_the_host
 
 
 def model_of(traced: Traced) -> Any:
