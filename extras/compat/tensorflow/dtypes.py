@@ -5,6 +5,7 @@ And ``tf.TensorShape``.
 
 from __future__ import annotations
 
+import builtins
 import operator
 from typing import Any
 
@@ -126,11 +127,11 @@ class TensorShape(tuple[Any, ...]):
         """Return the number of elements, None if a size is unknown."""
         return int(np.prod(self)) if self.is_fully_defined() else None
 
-    def is_fully_defined(self) -> bool:
+    def is_fully_defined(self) -> builtins.bool:
         """Return whether every size is known."""
         return all(map(known_size, self))
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: Any) -> builtins.bool:
         """Return whether a tensor could have both shapes; unknown sizes match any size."""
         return other is None or gradtape.TensorSpec(self).admits(TensorShape(other))
 
