@@ -82,14 +82,16 @@ def namespace(name: str, doc: str = "", has: Mapping[str, Any] = MappingProxyTyp
     return module
 
 
-def complete(*modules: Any) -> None:
-    """Make the namespaces of these modules, and those that are only in the tables.
+def spaces_of(module: Any) -> None:
+    """Make the namespaces in a module's ``SPACES``: each has a documentation and some names."""
+    for space, (doc, names) in module.SPACES.items():
+        namespace(f"tf.{space}", doc, {name: getattr(module, name) for name in names.split()})
 
-    The ``SPACES`` of a module are namespaces, each with its documentation and names of the module.
-    """
+
+def complete(*modules: Any) -> None:
+    """Make the namespaces of these modules, and those that are only in the tables."""
     for module in modules:
-        for space, (doc, names) in module.SPACES.items():
-            namespace(f"tf.{space}", doc, {name: getattr(module, name) for name in names.split()})
+        spaces_of(module)
     for space in sorted({*ALIASES, *LINES, *_BARE.split()}):
         if _PACKAGE + space.removeprefix("tf") not in sys.modules:
             namespace(space)
