@@ -36,6 +36,7 @@ def gradtape_commands() -> dict[str, Callable[[argparse.ArgumentParser], None]]:
 @hookimpl(trylast=True)
 def gradtape_diagnoses() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """List libraries and settings that belong to no other plugin."""
+    # also libraries of packages that would be slow to import for the report
     packages = {"pluggy": "pluggy", "matplotlib": "matplotlib", "sklearn": "scikit-learn"}
     return {"gradtape": lambda: {"packages": packages, "variables": list(VARIABLES)}}
 
