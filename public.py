@@ -74,8 +74,11 @@ def publish(
     def __getattr__(name: str) -> Any:
         if name not in homes:
             raise MissingName(module_name, name)
-        with IMPORTING:
-            found = getattr(import_module(homes[name], _ROOT), name)
+        try:
+            with IMPORTING:
+                found = getattr(import_module(homes[name], _ROOT), name)
+        except ModuleNotFoundError as error:
+            raise incomplete(error) from error.__cause__
         value = _hand_out(found, path or module_name, names)
         setattr(module, name, value)  # so that this runs once
         return value

@@ -10,11 +10,11 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.errors import PluginError
 from ..core.extend import face, is_strict, late, raise_problems, registry
-from .choosing import HELP
+from . import HELP
 from .plugins import answer_of, check, op_table, plugin_json, plugin_table, quietly
 from .templates import KINDS, new_plugin
 
@@ -76,9 +76,22 @@ def _refuse_problems() -> None:
         raise_problems(registry())
 
 
+class _Root(argparse.ArgumentParser):
+    """The parser of the command line, which says how to get commands that are missing."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and exit with 2."""
+        if message.startswith("argument COMMAND: invalid choice"):
+            message += (
+                ". No plugin provides this command; if it is one of gradtape's own, its package "
+                "is not in this installation: run pip install --force-reinstall gradtape"
+            )
+        super().error(message)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    root = argparse.ArgumentParser(
+    root = _Root(
         prog="gradtape",
         description="Automatic differentiation; models saved with their gradients.",
         epilog=HELP,
@@ -88,12 +101,12 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument(
         "--traceback", action="store_true", help="print the Python traceback of an error"
     )
-    commands = root.add_subparsers(dest="command", metavar="COMMAND")
+    commands = root.add_subparsers(
+        dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser
+    )
     known = registry()
     # what shows why others are missing is there even if gradtape's own plugins were not found
-    found = {**known.commands}
-    for name, add in {"plugins": add_plugins, "doctor": add_doctor}.items():
-        found.setdefault(name, add)
+    found = {"plugins": add_plugins, "doctor": add_doctor, **known.commands}
     clashes = [(name, told) for (kind, name), told in known.clashes.items() if kind == "command"]
     for name, told in clashes:
         command = commands.add_parser(name, help="not in use: several plugins provide it")

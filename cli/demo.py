@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import nn, plot, random, saving, training
-from ..core.extend import Module, Tensor, constant, custom_gradient
-from ..datasets import load_digits
+from .. import nn, random, saving, training
+from ..core.errors import PluginError
+from ..core.extend import Module, Tensor, constant, custom_gradient, registry, services
 from ..layers import BatchNorm, Dense
 
 CLIP = 0.05
@@ -60,7 +60,7 @@ def run(out: str, epochs: int = 100, seed: int = 0) -> int:
     best_file.unlink(missing_ok=True)
 
     random.set_seed(seed)
-    (x, y), (x_test, y_test) = load_digits()
+    (x, y), (x_test, y_test) = registry().provided("dataset", "digits")()
     # these images validate the training; the test images are used only at the end
     last = len(x) // 10
     train, validation = (x[:-last], y[:-last]), (x[-last:], y[-last:])
@@ -121,8 +121,13 @@ def draw_curves(history: dict[str, list[float]], accuracy: float, picture: Path)
             raise
         print('to draw the training curves: pip install "gradtape[plot]"')
         return
+    try:
+        draw = services["plot.history"]
+    except PluginError as error:  # plots are not in this installation
+        print(f"no training curves: {error}")
+        return
     figure = Figure(figsize=(9, 3.6), dpi=150, layout="constrained")
-    axes = plot.history(history, ["loss", "accuracy"], list(figure.subplots(1, 2)))
+    axes = draw(history, ["loss", "accuracy"], list(figure.subplots(1, 2)))
     axes[1].axhline(accuracy, color="#333333", lw=1, ls="--", label=f"test images: {accuracy:.1%}")
     axes[1].legend(frameon=False, fontsize=9, loc="lower right")
     figure.savefig(picture)

@@ -59,7 +59,7 @@ def diagnosis(measure: bool = True) -> dict[str, Any]:
     found: dict[str, Any] = {
         "host": hostname(),
         "engines": _engines(),
-        "launcher": _launcher(),
+        "launcher": _launcher() if "mpi" in registry().launchers else None,
         "started": here._asdict() if here is not None else None,
         "group": None,
         "problems": [],
@@ -136,13 +136,13 @@ def _judge(found: dict[str, Any]) -> None:
         if engine["unavailable"]:
             reason = engine["unavailable"].removeprefix(f"engine {name!r}: ")
             advice.append(f"The engine {name!r} cannot be used: {reason}.")
-    launcher, mpi = found["launcher"], found["engines"].get("mpi", {})
-    library = _family(" ".join(mpi.get("told", [])))
-    if launcher is None:
+    launcher, mpi = found["launcher"], found["engines"].get("mpi")
+    library = _family(" ".join(mpi["told"])) if mpi else None
+    if launcher is None and mpi:
         advice.append(
             "No mpiexec was found: pip install mpich, or load the module of the cluster's MPI."
         )
-    elif library and launcher["family"] and library != launcher["family"]:
+    elif launcher and library and launcher["family"] not in (None, library):
         problems.append(
             f"{launcher['path']} belongs to {launcher['family']}, and mpi4py's library to "
             f"{library}: each process would be a job of its own. Put the launcher of that library "
@@ -150,7 +150,7 @@ def _judge(found: dict[str, Any]) -> None:
         )
     group = found["group"]
     if group is None:
-        if not problems and not mpi.get("unavailable") and launcher:
+        if not problems and launcher and not (mpi and mpi["unavailable"]):
             advice.append(f"Test it: {launcher['path']} -n 2 gradtape doctor --distributed")
             advice.append(
                 "Train: mpiexec -n 2 gradtape train SCRIPT; with SLURM, use srun instead."

@@ -7,6 +7,7 @@ import os
 import runpy
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 from ..core.extend import place
@@ -57,6 +58,20 @@ def run_script(script: str, arguments: list[str]) -> int:
         if not sys.flags.safe_path:
             sys.path[:1] = first
     return 0
+
+
+def code_of_script(script: str, arguments: list[str]) -> int:
+    """Run a script and return its exit code; report its errors as Python does, with their lines."""
+    if not Path(script).exists():
+        raise FileNotFoundError(f"there is no file {script!r}")
+    try:
+        return run_script(script, arguments)
+    except Exception as error:
+        lines = error.__traceback__
+        while lines is not None and lines.tb_frame.f_code.co_filename != script:
+            lines = lines.tb_next
+        traceback.print_exception(error.with_traceback(lines))
+        return 1
 
 
 def _die_with_parent() -> None:

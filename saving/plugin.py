@@ -74,9 +74,7 @@ def gradtape_storages() -> dict[str, Storage]:
 
 # -- formats of weights ----------------------------------------------------------------------------
 
-_ONNX = "gradtape.export.onnx(model, spec, path=...) writes ONNX, from a TensorSpec of the input"
 _PICKLE = "pickle.dump(model, file) pickles a model"
-_STABLEHLO = "gradtape.export.stablehlo(model, spec, path=...) writes StableHLO"
 _ZARR = (
     "zarr.save_group(path, **gradtape.saving.read_weights(file)) copies weights; a plugin such as "
     "docs/examples/gradtape-zarr saves whole files"
@@ -96,7 +94,7 @@ def is_pickle(start: bytes) -> bool:
 class _SafeTensors:
     """Files of safetensors."""
 
-    layouts = ("gradtape", "pytorch")
+    layouts = ("gradtape",)
     replaces = True
 
     def write(self, path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
@@ -119,9 +117,7 @@ def gradtape_formats() -> dict[str, Any]:
     """Provide formats of weights, and what to call for formats that ``save`` does not write."""
     formats: Sequence[tuple[Any, str]] = (
         (_SafeTensors(), ".safetensors"),
-        (_ONNX, ".onnx"),
         (_PICKLE, ".pkl .pickle .joblib"),
-        (_STABLEHLO, ".mlir .stablehlo"),
         (_ZARR, ".zarr"),
     )
     return {ending: item for item, endings in formats for ending in endings.split()}

@@ -1,6 +1,7 @@
 """Makes the helpers of this folder importable, and property tests repeatable where CI runs them."""
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Generator
@@ -41,14 +42,35 @@ class _Checkout:
         return pytest.Dir.from_parent(parent, path=path) if path == parent.config.rootpath else None
 
 
+def _asked_for(left_out: frozenset[str]) -> re.Pattern[str]:
+    """Return a pattern of errors that something of an extra is missing."""
+    provides = {"gradtape.datasets": "digits", "gradtape.export": "onnx|stablehlo"}
+    names = "|".join(x.rpartition(".")[2] for x in left_out)
+    given = "|".join([names, *(provides[x] for x in left_out & {*provides})])
+    return re.compile(
+        rf"no plugin provides the \w+ '({given})'|'({names})\.\w+', which no plugin provides"
+    )
+
+
 class _Extras:
-    """Skips what imports an extra that was left out; see without_extras.py."""
+    """Skips what needs an extra that was left out; see without_extras.py.
+
+    That is what imports it, what asks for a backend, an executor or another thing that it provides,
+    and tests with the mark ``needs``, which name it.
+    """
 
     left_out = frozenset(os.environ.get("GRADTAPE_TESTS_WITHOUT", "").split())
+    asked = _asked_for(left_out)
 
     def find_spec(self, name: str, *_: object) -> None:
         if name in self.left_out:
             pytest.skip(f"{name} was left out", allow_module_level=True)
+
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        for mark in item.iter_markers("needs"):
+            missing = self.left_out & {f"gradtape.{name}" for name in mark.args}
+            if missing:
+                pytest.skip(f"left out: {', '.join(sorted(missing))}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None]:
@@ -57,9 +79,9 @@ class _Extras:
         except Exception as error:
             text = "".join(traceback.format_exception_only(error))
             missing = [name for name in self.left_out if f"{name} is not in this" in text]
-            missing += ["a service"] * ("which no plugin provides" in text)
-            if missing:
-                pytest.skip(f"{missing[0]} was left out")
+            asked = self.asked.search(text)
+            if missing or asked:
+                pytest.skip(f"left out: {missing[0] if missing else asked[0]}")
             raise
 
 

@@ -34,7 +34,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
-        compat.tensorflow.spaces.summary: tensorboardX
+        compat.tensorflow.runs: tensorboardX
         export.tracing: (by name)
         testing.backends: (by name)
         export.exporters: export.onnx_model
@@ -170,8 +170,8 @@ def test_imports_in_functions_have_a_reason() -> None:
     assert len(allowed) == len(set(allowed)), "list each import under one reason"
 
 
-#: Names of modules in texts that lead to a package above, and why. Elsewhere, what is above is a
-#: service, which a plugin provides.
+#: Names of modules in texts that lead to a package above or to an extra, and why. Elsewhere, what
+#: is there is a service or another thing that a plugin provides.
 STRINGS_UPWARD = {
     "core.base.table: core.registry.host": "plugins are found when the registry is first used",
 }
@@ -191,6 +191,15 @@ def levels(contract: str) -> dict[str, int]:
 
 def test_texts_name_no_module_above() -> None:
     packages, core = levels("package"), levels("core")
+    file = ConfigParser()
+    file.read(CHECKOUT / ".importlinter")
+    base, extras = (
+        tuple(
+            f"{name.strip().removeprefix('gradtape.')}."
+            for name in file["importlinter:contract:extras"][key].strip().split("\n")
+        )
+        for key in ("source_modules", "forbidden_modules")
+    )
 
     def height(name: str) -> tuple[int, int]:
         first, second, *_ = *name.split("."), ""
@@ -201,13 +210,18 @@ def test_texts_name_no_module_above() -> None:
         who = dotted(path.with_suffix(""))
         if who.partition(".")[0] not in packages or who == "public":
             continue
+        is_base = f"{who}.".startswith(base) and not f"{who}.".startswith(extras)
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             name = getattr(node, "value", None) if isinstance(node, ast.Constant) else None
             if isinstance(name, str) and re.fullmatch(r"(gradtape\.)?[a-z_]+(\.[a-z_0-9]+)+", name):
                 what = name.removeprefix("gradtape.")
-                inside = INSTALLED.joinpath(*what.split("."))
-                exists = inside.is_dir() or inside.with_suffix(".py").exists()
-                if exists and height(what) > height(who):
+                places = [
+                    INSTALLED.joinpath(root, *what.split("."))
+                    for root in ("", "namespaces", "extras")  # in a checkout
+                ]
+                exists = any(x.is_dir() or x.with_suffix(".py").exists() for x in places)
+                to_extra = is_base and f"{what}.".startswith(extras)
+                if exists and (to_extra or height(what) > height(who)):
                     found.add(f"{who}: {what}")
     assert found == {*STRINGS_UPWARD}, "provide it as a service: docs/plugins/names.md"
 

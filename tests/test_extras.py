@@ -12,13 +12,16 @@ from without_extras import EXTRAS, build
 #: By extra, a use of it, and the words of the error without it.
 USES = {
     "autograph": ("gt.function(abs, autograph=True)(gt.ones(2))", "'autograph.running'"),
-    "compat": ("import gradtape.compat.tensorflow", "gradtape.compat"),
+    "compat": ("gt.compat", "gradtape.compat is not in this installation"),
     "datasets": ("gt.datasets.load('digits')", "gradtape.datasets is not in this installation"),
     "export": ("gt.export.onnx", "gradtape.export is not in this installation"),
     "plot": ("gt.plot.history", "gradtape.plot is not in this installation"),
     "profiler": ("gt.profile", "gradtape.profiler is not in this installation"),
-    "reports": ("gt.saving.inspect('model.h5').html()", "'reports.page'"),
-    "weights": ("gt.load_weights('weights.keras', model)", "weights.keras"),
+    "reports": ("gt.saving.inspect('model.h5').html()", "'reports.write_page'"),
+    "weights": (
+        "gt.save_weights(model, 'a.safetensors', layout='pytorch')",
+        "got 'pytorch'; if the plugin of that layout is missing",
+    ),
     "sklearn": ("gt.sklearn.Classifier", "gradtape.sklearn is not in this installation"),
     "plugins.cupy": ("gt.backend('cupy').__enter__()", "no plugin provides the backend 'cupy'"),
     "plugins.fused": (
@@ -52,10 +55,49 @@ except Exception as error:
 """
 
 
+#: What extras do with other ones, and the words of the error without those.
+TOGETHER = {
+    "reports": ("gt.plot.model(model)", "gradtape.reports is not in this installation"),
+    "plugins.jax": (
+        "gt.export.stablehlo(gt.sin, gt.TensorSpec([3]))",
+        "no plugin provides the backend 'jax'",
+    ),
+}
+
+
+@pytest.mark.parametrize("extra", TOGETHER)
+def test_an_extra_says_which_other_one_it_needs(extra: str, tmp_path: Path) -> None:
+    use, words = TOGETHER[extra]
+    assert words in _said(use, extra, tmp_path)
+
+
+def test_commands_say_which_extra_they_need(tmp_path: Path) -> None:
+    environment = build(tmp_path / "site", ["profiler"])
+    done = subprocess.run(
+        [sys.executable, "-m", "gradtape", "profile", "script.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "invalid choice: 'profile'" in done.stderr
+    assert "pip install --force-reinstall gradtape" in done.stderr
+
+
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_the_base_works_without(extra: str, tmp_path: Path) -> None:
-    environment = build(tmp_path / "site", [extra])
     use, words = USES[extra]
+    said = _said(use, extra, tmp_path)
+    assert words in said
+    # what is missing, why, and how to get it
+    assert "pip install --force-reinstall gradtape" in said
+
+
+def _said(use: str, extra: str, tmp_path: Path) -> str:
+    """Run the program without an extra; return what it says about the extra's use."""
+    environment = build(tmp_path / "site", [extra])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM.replace("USE", use)],
         cwd=tmp_path,
@@ -64,4 +106,4 @@ def test_the_base_works_without(extra: str, tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert words in done.stdout, done.stdout
+    return done.stdout

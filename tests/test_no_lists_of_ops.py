@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 #: Where a name is compared all the same, and why that takes nothing from other ops.
 MEANT = {
     "extras/export/onnx_lowerings.py": "looks for nodes that ONNX has one node for",
-    "saving/weights/flattened.py": "looks for the products of dense layers in files of Keras",
+    "extras/weights/flattened.py": "looks for the products of dense layers in files of Keras",
     "saving/reports/checks.py": "looks for the rounding that stands for bfloat16",
     "saving/writing/rules.py": "the ops that backward passes and loops themselves use",
     "saving/writing/requirements.py": "names that other plugins replaced, found at run time",

@@ -1,6 +1,6 @@
 """``gradtape plugin new``: a starting point, a distribution with a plugin and tests that pass.
 
-The modules here have the files of each kind of plugin: a package, its tests and its CI. In the
+The modules here have what is special to each kind of plugin: its package, tests and needs. In the
 texts, ``$name`` is the distribution, ``$module`` its package, and ``$$`` a dollar sign.
 """
 
@@ -10,11 +10,13 @@ import importlib.metadata
 import importlib.util
 import keyword
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
 from ...core.extend import face
-from . import backend, engine, executor, format, layer, op
+from .computing import BACKEND, ENGINE, EXECUTOR
+from .defining import FORMAT, LAYER, OP
 
 __all__ = ["KINDS", "new_plugin"]
 
@@ -98,18 +100,30 @@ jobs:
 }
 
 
-_MODULES = (op, backend, executor, engine, layer, format)
-#: By kind, the files of a distribution: their paths and texts.
+def _files(
+    what: str,
+    use: str,
+    files: Mapping[str, str],
+    group: str = "gradtape",
+    needs: str = "",
+    test_needs: str = "",
+) -> dict[str, str]:
+    """Return the files of a distribution: their paths and texts."""
+    own = {"$test_needs": test_needs, "$needs": needs, "$group": group, "$what": what}
+    found = {**COMMON, **files}
+    for word, text in {**own, "$use\n": use}.items():
+        found = {path: held.replace(word, text) for path, held in found.items()}
+    return found
+
+
+#: By kind, the files of a distribution.
 KINDS = {
-    module.__name__.rpartition(".")[2]: {
-        path: text.replace("$test_needs", module.TEST_NEEDS)
-        .replace("$needs", module.NEEDS)
-        .replace("$group", module.GROUP)
-        .replace("$what", module.WHAT)
-        .replace("$use\n", module.USE)
-        for path, text in {**COMMON, **module.FILES}.items()
-    }
-    for module in _MODULES
+    "op": _files(**OP),
+    "backend": _files(**BACKEND),
+    "executor": _files(**EXECUTOR),
+    "engine": _files(**ENGINE),
+    "layer": _files(**LAYER),
+    "format": _files(**FORMAT),
 }
 
 

@@ -164,8 +164,9 @@ def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
 
     ``recognises(file)`` is optional: whether a file, by ``file.size`` and ``file.read(offset,
     size)``, is of this format, whatever its name. ``layouts`` are names of frameworks, as in
-    ``names_elsewhere`` of classes. Instead of an object, a function writes, and a text says what to
-    call instead: it is the message for a path of a format that is not one of weights.
+    ``names_elsewhere`` of classes, or objects of ``gradtape.saving.weights.layouts.Layout`` where
+    names and axes follow rules of their own. Instead of an object, a function writes, and a text
+    says what to call instead: it is the message for a path of a format that is not one of weights.
     """
 
 

@@ -113,7 +113,7 @@ class Merged:
             return
         with IMPORTING:  # not half of them, while another thread imports them
             waiting.sort(key=lambda entry: entry[0].name != first)
-            while not enough():
+            while waiting and not enough():
                 # not one whose import is what asks
                 entry = next((each for each in waiting if each not in self._importing), None)
                 if entry is None:

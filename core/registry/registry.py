@@ -131,7 +131,7 @@ class Registry(Merged):
         except KeyError:
             raise UnknownOp(
                 f"no plugin provides the backend {name!r}{self._meant_by(name)}; there are: "
-                f"{', '.join(self.backends) or 'none'}{self._failed()}"
+                f"{', '.join(self.backends) or 'none'}{self._restored(name)}"
             ) from None
 
     def _meant_by(self, place: str) -> str:
@@ -260,7 +260,16 @@ class Registry(Merged):
         self.refuse_clash(kind, name)
         raise error(
             f"no plugin provides the {word or kind} {name!r}{near_names(str(name), table)}; there "
-            f"are: {', '.join(table) or 'none'}{self._failed()}"
+            f"are: {', '.join(table) or 'none'}{self._restored(name)}"
+        )
+
+    def _restored(self, name: Any) -> str:
+        """Return how to get something with a bare name, if all plugins are in use."""
+        if "::" in str(name):
+            return self._failed()
+        return self._failed() or (
+            f"; install the plugin that provides it ('pip install --force-reinstall {PROJECT}' "
+            f"restores {PROJECT}'s own)"
         )
 
     def service(self, name: str) -> Any:

@@ -26,8 +26,8 @@ from ..core.extend import (
     user_line,
 )
 from ..plugins.ops.control.conditions import cond
-from .raising import Retrace, raising_while
-from .state.mutations import Found, Watch, keep_apart, mark_shared, was_there
+from .effects import Retrace, raising_while
+from .mutations import Found, Watch, keep_apart, mark_shared, was_there
 from .values import (
     Form,
     Held,

@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, TraceError
 from ..core.extend import Function, converting, flatten, hookimpl, late, pack_like
-from .calls import KEPT, ask_for, converted
-from .raising import deferring
-from .sources import NoSource, source_of
-from .state.mutations import give_back, unwatched
+from .calls import KEPT, NoSource, ask_for, converted, source_of
+from .effects import deferring
+from .mutations import give_back, unwatched
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 

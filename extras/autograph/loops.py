@@ -19,9 +19,9 @@ from ..core.extend import (
 from ..plugins.ops.control.conditions import while_loop
 from ..plugins.ops.control.scan import scan
 from .choices import Again, if_stmt
+from .effects import raising_while
+from .mutations import Found, Watch, check_consumed, keep_apart, mark_shared, shared_arrays
 from .overloads import Rows, rows_of
-from .raising import raising_while
-from .state.mutations import Found, Watch, check_consumed, keep_apart, mark_shared, shared_arrays
 from .values import (
     Form,
     Held,

@@ -8,10 +8,9 @@ from typing import Any
 from ..core.extend import user_line
 from .calls import CONVERTED, call
 from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
-from .effects import assert_stmt, hashed, text
+from .effects import assert_stmt, handled, hashed, noted, text
 from .loops import for_stmt, while_stmt
-from .raising import handled, noted
-from .state.mutations import check_in_place
+from .mutations import check_in_place
 from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [

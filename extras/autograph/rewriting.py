@@ -10,7 +10,7 @@ from typing import Any
 
 from malt.pyct import anno, qual_names
 
-from .sources import NoSource, Source
+from .calls import NoSource, Source
 
 # Syntax that the converters do not know and would get wrong.
 _NOT_CONVERTED = (

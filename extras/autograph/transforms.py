@@ -22,6 +22,7 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, liveness, reaching_definitions, reaching_fndefs
 
+from .calls import Source
 from .rewriting import (
     before_analysis,
     captured_names,
@@ -30,7 +31,6 @@ from .rewriting import (
     with_expressions,
     with_notes,
 )
-from .sources import Source
 
 #: The names by which converted code refers to the operators and to the loop options.
 OPERATORS = "ag__"

@@ -152,10 +152,10 @@ def stablehlo(
     """
     jax = needed("jax", "jax", "stablehlo")
     needed("jax.export", "jax", "stablehlo")
+    owner = registry().backend("jax")  # whose package may have been left out
     from ..plugins.jax.compiling import Refused, exporting
 
     found = traced(fn, args, kwargs)
-    owner = registry().backend("jax")
     for node in nodes_within(found.program):
         if isinstance(node.op, Op) and _needs_host(node.op.original, owner):
             raise for_the_host(node.op.name, "StableHLO")

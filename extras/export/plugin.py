@@ -19,6 +19,14 @@ def gradtape_exporters() -> dict[str, Callable[..., bytes]]:
 
 
 @hookimpl(trylast=True)
+def gradtape_formats() -> dict[str, str]:
+    """Say what to call for files that ``save`` does not write."""
+    onnx = "gradtape.export.onnx(model, spec, path=...) writes ONNX, from a TensorSpec of the input"
+    stablehlo = "gradtape.export.stablehlo(model, spec, path=...) writes StableHLO"
+    return {".onnx": onnx, ".mlir": stablehlo, ".stablehlo": stablehlo}
+
+
+@hookimpl(trylast=True)
 def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
     """List libraries of exports in ``gradtape doctor``."""
     return {"export": lambda: {"packages": {"onnx": "onnx"}}}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.extend import Tensor, Variable
-from .axes import current_axes
+from .training import current_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

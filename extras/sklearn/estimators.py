@@ -12,9 +12,9 @@ from .. import training
 from ..core.extend import Module
 from ..training.checks import sum_to_one
 from ..training.losses.loss import Kind, kind_of
-from .base import Estimator
-from .needed import (
+from .base import (
     ClassifierMixin,
+    Estimator,
     RegressorMixin,
     _check_partial_fit_first_call,
     check_classification_targets,

@@ -11,6 +11,7 @@ from ..core.extend import hookimpl, late
 from ..saving.container.source import SIGNATURE, Source
 from ..saving.errors import LoadError, UnsafeFile
 from ..saving.plugin import begins, is_pickle
+from .layouts import KERAS, PYTORCH
 
 _TORCH = (
     'PyTorch reads safetensors: model.save_weights("model.safetensors", layout="pytorch") there, '
@@ -30,7 +31,7 @@ def _is_archive_of(file: Source, *kinds: str) -> bool:
 class _Hdf5Weights:
     """HDF5 files of weights: of gradtape, or of Keras."""
 
-    layouts = ("gradtape", "keras")
+    layouts = ("gradtape", KERAS)
 
     def recognises(self, file: Source) -> bool:
         """Return whether a file begins with HDF5's signature."""
@@ -51,7 +52,7 @@ class _Hdf5Weights:
 class _KerasArchive:
     """Archives of Keras."""
 
-    layouts = ("keras",)
+    layouts = (KERAS,)
 
     def recognises(self, file: Source) -> bool:
         """Return whether a file is a zip archive of Keras."""
@@ -67,7 +68,9 @@ class _KerasArchive:
 
 
 class _Torch:
-    """Files of PyTorch, which may run code."""
+    """Files of PyTorch, which may run code; safetensors and others hold its names and axes."""
+
+    layouts = (PYTORCH,)
 
     instead = _TORCH
 

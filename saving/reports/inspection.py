@@ -189,7 +189,7 @@ class Inspection:
             )
         if not found:
             raise LookupError(f"{printable(name)} has no trace")
-        picture: str = services["reports.svg"](view_of(self, found[0]), found[0].name)
+        picture: str = services["reports.draw_graph"](view_of(self, found[0]), found[0].name)
         return picture
 
     def html(self, report: Report | None = None) -> str:
@@ -205,7 +205,7 @@ class Inspection:
         str
             An HTML document.
         """
-        document: str = services["reports.page"](self, report)
+        document: str = services["reports.write_page"](self, report)
         return document
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import DamagedFile
+from .layouts import layouts
 
 # What is in front of the names of a model in a checkpoint, of fit for one.
 _MODEL = "model/"
@@ -121,9 +122,9 @@ class Arrays:
 
 
 def layout_of(metadata: Mapping[str, str]) -> str:
-    """Return the layout that a file's metadata name: ``"pt"`` is PyTorch's, as in safetensors."""
+    """Return the layout that a file's metadata name."""
     found = metadata.get("format", "")
-    return "pytorch" if found == "pt" else found
+    return next((x.name for x in layouts().values() if x.stated == found), found)
 
 
 def of_arrays(arrays: Mapping[str, Any]) -> Arrays:

@@ -32,20 +32,10 @@ from ..records.schema import (
     variable_label,
 )
 from .arrays import Arrays, Entry, layout_of, of_arrays, of_lazy
+from .layouts import RESTORE
 
 # How many further names are made of modules that are in several places of a file.
 _MAX_SHARED = 1000
-
-
-def layouts(written: bool = False) -> list[str]:
-    """Return the layouts that formats name; if ``written``, only those of formats that write.
-
-    They include the layouts of a format that another one replaces: names and axes are the model's.
-    """
-    known = registry()
-    every = [x.item for end in known.formats for x in known.candidates("format", end)]
-    useful = [x for x in every if hasattr(x, "write") or not written]
-    return sorted({"gradtape"}.union(*(getattr(x, "layouts", ()) for x in useful)))
 
 
 def open_arrays(path: Any, max_bytes: int) -> Arrays:
@@ -95,7 +85,7 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
     read = ", ".join(end for end, x in formats if _reads(x) and not hasattr(x, "instead"))
     raise NotAGradtapeFile(
         f"{file.path}: not a weights file of a known kind{guess}. Known are files of gradtape, and "
-        f"those of formats with the ends {read}"
+        f"those of formats with the ends {read}; if the plugin of its format is missing, {RESTORE}"
     )
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from ...core.extend import Module, active_graph
 from ..container.limits import MAX_BYTES
 from .arrays import Arrays, of_arrays
-from .formats import layouts, open_arrays
+from .formats import open_arrays
+from .layouts import RESTORE, layouts
 from .mapping import NameMapping, rename
 from .plan import Plan
 from .report import WeightsReport
@@ -118,12 +119,16 @@ def load_weights(
             f"load_weights: expected a path and a gradtape.Module, got {type(path).__name__} and "
             f"{type(model).__name__}{swapped if isinstance(path, Module) else ''}"
         )
-    if layout is not None and layout not in (known := layouts()):
-        raise ValueError(f"load_weights: layout must be one of {', '.join(known)}, got {layout!r}")
+    known = layouts()
+    if layout is not None and layout not in known:
+        raise ValueError(
+            f"load_weights: layout must be one of {', '.join(known)}, got {layout!r}; if the "
+            f"plugin of that layout is missing, {RESTORE}"
+        )
     if active_graph.get() is not None:
         raise RuntimeError("load_weights: call it outside traced functions")
     with _opened(path, max_bytes) as arrays:
-        if layout is None and arrays.layout != "pytorch" and arrays.layout in layouts():
+        if layout is None and arrays.layout in known and known[arrays.layout].is_sure:
             layout = arrays.layout
         if arrays.is_checkpoint:
             arrays = _part(arrays, mapping)

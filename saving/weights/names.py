@@ -1,18 +1,17 @@
-"""The names of a model's weights, in gradtape, Keras and PyTorch.
+"""The names of a model's weights, in gradtape and in other frameworks.
 
 A path of the model has "/" between its parts (``layers/0/kernel``). A framework's name for it
 follows from the model's classes (``names_elsewhere``) and from how the framework names the parts of
-models: PyTorch by attributes (``0.weight``), Keras by class and number (``layers/dense/vars/0``).
+models (:class:`.layouts.Layout`): by attributes (``0.weight``), or by class and number.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...core.extend import Module, Variable, frozen_variables, is_unbuilt, snake_case
+from ...core.extend import Module, Variable, is_unbuilt
+from .layouts import Layout
 
 
 class Slot:
@@ -129,7 +128,7 @@ class Names:
         The layers that are not built and do not know their future weights, by path.
     """
 
-    def __init__(self, model: Module, layout: str) -> None:
+    def __init__(self, model: Module, layout: Layout) -> None:
         self.slots: list[Slot] = []
         self.waiting: dict[str, Module] = {}
         self.layout = layout
@@ -155,27 +154,27 @@ class Names:
         """Yield a text for each class whose names of several variables do not apply."""
         for module, ours, lacking, known in self._dropped:
             if not any(slot.state for slot in known):  # no other key applies either
+                where = f"{type(module).__name__}.names_elsewhere[{self.layout.name!r}][{ours!r}]"
                 yield (
-                    f"{type(module).__name__}.names_elsewhere[{self.layout!r}][{ours!r}] does not "
-                    f"apply to {self.path_of(module) or module.name!r}, which has no attribute "
-                    f"{' or '.join(map(repr, lacking))}"
+                    f"{where} does not apply to {self.path_of(module) or module.name!r}, which "
+                    f"has no attribute {' or '.join(map(repr, lacking))}"
                 )
 
     def find(self, name: str) -> list[Slot | Part]:
         """Return the targets of a name; several, if it is ambiguous."""
-        for spelling in dict.fromkeys((name, plain(name))):
+        for spelling in dict.fromkeys((name, self.layout.plain(name))):
             ranks = self._spelled.get(spelling)
             if ranks is not None:
                 return ranks[min(ranks)]
-        return self._loosely.get(plain(name), [])
+        return self._loosely.get(self.layout.plain(name), [])
 
     def is_own(self, name: str) -> bool:
         """Return whether a name is a path of the model."""
-        return any(0 in self._spelled.get(x, ()) for x in (name, plain(name)))
+        return any(0 in self._spelled.get(x, ()) for x in (name, self.layout.plain(name)))
 
     def waiting_for(self, name: str) -> tuple[Module, str] | None:
         """Return the layer with unknown weights that a name belongs to, and the name's rest."""
-        spelling = plain(name)
+        spelling = self.layout.plain(name)
         found = [x for x in self._prefixes if spelling.startswith(f"{x}/" if x else "")]
         if not found:
             return None
@@ -200,13 +199,13 @@ class Names:
         if id(module) in above:
             return
         above |= {id(module)}
-        if self.layout == "keras" and path[0].before:  # old files have the names of layers
+        if self.layout.names_modules and path[0].before:
             spellings = {_Place(module.name): 3, **spellings}
         if is_unbuilt(module):
             self._note_unbuilt(module, path, spellings)
-        declared = _declared(module, self.layout)
+        declared = declared_names(module, self.layout.name)
         leaves = list(module.own_leaves())
-        numbers = _numbers(module, leaves) if self.layout == "keras" else {}
+        numbers = self.layout.further_names(module, leaves)
         for name, leaf in leaves:
             further = numbers.get(id(leaf), {})
             if isinstance(leaf, Variable):
@@ -217,7 +216,7 @@ class Names:
             for spelling, rank in {form: 1, **further}.items():
                 for prefix, before in spellings.items():
                     below.setdefault(prefix.inside(spelling), max(before, rank))
-            if self.layout == "keras":  # old files have models in groups of their names
+            if self.layout.names_modules:  # also models in groups of their names
                 groups = [prefix for prefix, rank in spellings.items() if rank == 3]
                 below.update(
                     {x.inside(leaf.name): 3 for x in groups if x.inside(leaf.name) not in below}
@@ -236,7 +235,8 @@ class Names:
             self.waiting[self._paths[id(layer)]] = layer
             self._prefixes.update({place.before: layer for place in spellings})
         for i, name in enumerate(names or ()):
-            further = {f"vars/{i}": 1} if self.layout == "keras" else {}
+            number = self.layout.numbered(i)
+            further = {number: 1} if number else {}
             self._note((id(layer), name), layer, None, (name, further), path, spellings)
         for name in getattr(layer, "state_names", ()):
             self._note((id(layer), name), layer, None, (name, {}), path, spellings)
@@ -246,13 +246,13 @@ class Names:
         key: Any,
         module: Module,
         variable: Variable | None,
-        named: tuple[str, dict[str, int]],
+        named: tuple[str, Mapping[str, int]],
         path: tuple[_Place, _Place],
         spellings: dict[_Place, int],
     ) -> None:
         """Record a target under the names of its module, each followed by each of its own names."""
         name, further = named
-        declared = _declared(module, self.layout)
+        declared = declared_names(module, self.layout.name)
         said = declared.get(name, declared.get(name.partition("/")[0], (name, None)))
         elsewhere, how = (name, None) if said is None else said
         slot = self._known.get(key)
@@ -301,32 +301,31 @@ class Names:
             ranks = self._spelled.setdefault(spelling, {})
             for found in (
                 ranks.setdefault(max(before, rank), []),
-                *([self._loosely.setdefault(plain(spelling), [])] if "." in spelling else []),
+                *(
+                    [self._loosely.setdefault(self.layout.plain(spelling), [])]
+                    if "." in spelling
+                    else []
+                ),
             ):
                 if target not in found:
                     found.append(target)
 
 
-def plain(name: str) -> str:
-    """Return a name with "/" between its parts, and Keras's present name for a list of layers."""
-    return re.sub(r"[.\\]", "/", name).replace("_layer_checkpoint_dependencies/", "layers/")
-
-
-def differing(modules: Iterable[Module], layout: str) -> Iterator[str]:
+def differing(modules: Iterable[Module], layout: Layout) -> Iterator[str]:
     """Yield a text for each setting that weight files lack and that has another default there."""
     for module in modules:
         defaults: Any = getattr(type(module), "defaults_elsewhere", {})
-        for setting, value in defaults.get(layout, {}).items():
+        for setting, value in defaults.get(layout.name, {}).items():
             own = getattr(module, setting, value)
             own = getattr(own, "name", own)  # of an activation
             if own != value:
                 yield (
                     f"{type(module).__name__} {module.name!r} has {setting}={own!r}; its default "
-                    f"in {layout} is {value!r}, and files of weights do not say which it was"
+                    f"in {layout.name} is {value!r}, and files of weights do not say which it was"
                 )
 
 
-def _declared(module: Module, layout: str) -> Mapping[Any, Any]:
+def declared_names(module: Module, layout: str) -> Mapping[Any, Any]:
     """Return what a module's class says of names in a framework.
 
     Raises
@@ -373,41 +372,6 @@ def _form(declared: Mapping[Any, Any], name: str) -> str:
         return found
     head, _, tail = name.partition("/")
     return name if declared.get(head) is None else _joined(declared[head][0], tail)
-
-
-def _numbers(
-    module: Module, leaves: Sequence[tuple[str, Variable | Module]]
-) -> dict[int, dict[str, int]]:
-    """Return Keras's names of the variables and modules directly in a module, by identity.
-
-    Variables are numbered, trainable ones first. Modules in a container are named by their class
-    and a number. The same holds for all modules of a model, in a list ``layers``, which contains
-    those that come after it in the alphabet.
-    """
-    # in the order in which they were set
-    places = {name: i for i, name in enumerate(vars(module))}
-    ordered = sorted(leaves, key=lambda leaf: places[leaf[0].partition("/")[0]])
-    variables = [leaf for _, leaf in ordered if isinstance(leaf, Variable)]
-    frozen = frozen_variables(module)
-    trained = [v for v in variables if v.trainable or any(v is x for x in frozen)]
-    others = [v for v in variables if all(v is not x for x in trained)]
-    found = {id(v): {f"vars/{i}": 1} for i, v in enumerate([*trained, *others])}
-    counts: Counter[tuple[str, str]] = Counter()
-    for path, leaf in ordered:
-        if not isinstance(leaf, Module):
-            continue
-        kind = _declared(leaf, "keras").get("", (snake_case(type(leaf).__name__),))[0]
-        names = found[id(leaf)] = {}
-        containers = {"layers": 2}
-        if "/" in path:
-            containers[path.rpartition("/")[0]] = 1
-        for container, rank in containers.items():
-            count = counts[container if rank == 1 else "", kind]
-            counts[container if rank == 1 else "", kind] += 1
-            names.setdefault(
-                f"{container}/{kind}_{count}" if count else f"{container}/{kind}", rank
-            )
-    return found
 
 
 def _joined(prefix: str, name: str) -> str:

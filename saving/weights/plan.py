@@ -20,7 +20,7 @@ from ...core.extend import (
 )
 from ..errors import LoadError, printable
 from .arrays import Arrays, Entry, of_arrays
-from .flattened import NO_FEATURES, Features, features_of, in_doubt, looks_flattened
+from .layouts import NO_FEATURES, RESTORE, Features, layouts
 from .mapping import recognised, rename
 from .names import Joint, Names, Slot, differing
 from .report import WeightsMismatch, WeightsReport
@@ -58,8 +58,9 @@ class Plan:
         if layout is None:
             self._names, self._kept = recognised(model, arrays, self._renamed)
         else:
-            self._names = Names(model, layout)
-        self.report = WeightsReport(arrays.path, self._names.layout, left_out=dict(arrays.left_out))
+            self._names = Names(model, layouts()[layout])
+        self._layout = self._names.layout
+        self.report = WeightsReport(arrays.path, self._layout.name, left_out=dict(arrays.left_out))
         self._model = model
         self._arrays = arrays
         self._strict = strict
@@ -132,8 +133,8 @@ class Plan:
         waiting = self._names.waiting_for(target)
         if waiting is not None:
             self._waiting.setdefault(waiting[0], {})[waiting[1]] = name, axes
-        elif name.endswith("num_batches_tracked"):
-            self.report.left_out[name] = "PyTorch's count of batches"
+        elif why := next(filter(None, (x.leaves_out(name) for x in layouts().values())), ""):
+            self.report.left_out[name] = why
         else:
             self.report.unexpected.append(name)
 
@@ -252,6 +253,9 @@ class Plan:
         if not lines:
             lines = ["nothing in the file is for this model"]
         hints = [*self._hints, *dict.fromkeys(self._names.dropped())]
+        stated = self._arrays.layout
+        if stated and stated not in layouts():
+            hints.append(f"the file is of {stated!r}, whose plugin is missing: {RESTORE}")
         listed = "".join(f"\n  {line}" for line in (*lines, *hints))
         counts = self.report.counts()
         return WeightsMismatch(
@@ -273,7 +277,7 @@ class Plan:
         kept = {path for path, name in report.loaded.items() if name in given}
         theirs = {path: v for path, v in loaded.items() if v is not None and path not in kept}
         doubtful = [path for path, v in theirs.items() if id(v) in self._features.unsure]
-        if doubts := in_doubt([*doubtful, *self._later]):
+        if doubts := self._layout.in_doubt([*doubtful, *self._later]):
             as_it_is = {report.loaded[path]: (path, (1, 0)) for path in doubtful[:1]}
             told.append(
                 f"{report.path}: {doubts}"
@@ -284,7 +288,7 @@ class Plan:
             listed = "".join(f"\n  {line}" for line in (*problems, *self._hints))
             told.append(f"{report.path}: not all was loaded ({report.counts()}):{listed}")
         modules = (slot.module for slot in self._chosen)
-        texts = dict.fromkeys(differing(modules, report.layout))
+        texts = dict.fromkeys(differing(modules, self._layout))
         return [*told, *(f"{report.path}: {text}" for text in texts)]
 
     # -- layers that are not built -------------------------------------------------------------
@@ -388,9 +392,7 @@ class Plan:
         return found
 
     def _in_order(self) -> Features:
-        """Return the features that PyTorch has in another order, if the arrays are PyTorch's."""
-        if self.report.layout != "pytorch":
-            return NO_FEATURES
+        """Return the features that the framework of the arrays has in another order."""
         slots = self._names.slots
         images = [x for x in slots if x.of_images(self._chosen.get(x, ("", None))[1])]
         kernels = [x.variable for x in images if x.variable is not None]
@@ -398,9 +400,9 @@ class Plan:
         shapes = {name: self._arrays.entries[name].shape for name in waiting}
         widths = {name: shape[1] for name, shape in shapes.items() if len(shape) == 2}
         if widths:
-            found = looks_flattened(widths.values(), kernels, self._model.variables)
+            found = self._layout.suspected(widths.values(), kernels, self._model.variables)
             self._later = [name for name, width in widths.items() if width in found]
-        return features_of(self._model, kernels)
+        return self._layout.features(self._model, kernels)
 
     def _stored(self, name: str) -> str:
         """Return how the numbers of an array are stored, if not in its dtype."""
@@ -431,7 +433,8 @@ class Plan:
         return variable
 
     def _hint_at_axes(self, slot: Slot, entry: Entry) -> None:
-        layout, variable = self.report.layout, slot.variable
+        variable = slot.variable
+        other = next((x.name for x in layouts().values() if x.transposes), None)
         if variable is None or len(entry.shape) < 2:
             return
         if slot.axes is not None and entry.shape == variable.shape:
@@ -439,8 +442,9 @@ class Plan:
                 f"{slot.path} fits as it is in the file: if its matrices are (inputs, outputs), "
                 'pass layout="gradtape" or map it to a pair of its name and the axes (0, 1)'
             )
-        elif slot.axes is None and entry.shape[::-1] == variable.shape:
-            hint = f'{slot.path} fits transposed: layout="pytorch" transposes (now "{layout}")'
+        elif other and slot.axes is None and entry.shape[::-1] == variable.shape:
+            now = self._layout.name
+            hint = f'{slot.path} fits transposed: layout="{other}" transposes (now "{now}")'
         else:
             return
         if not self._hints:

@@ -14,8 +14,7 @@ from ..errors import SaveError
 from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
-from .flattened import NO_FEATURES, Features, features_of, in_doubt
-from .formats import layouts
+from .layouts import OWN, RESTORE, Features, Layout, layouts
 from .names import Names, Slot, differing
 
 _ALONE = "the file holds weights alone"
@@ -81,7 +80,10 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     write = writer_of(path)
     if layout not in (known := layouts(written=True)):
         listed = " or ".join(f'"{name}"' for name in known)
-        raise ValueError(f"save_weights: layout must be {listed}, got {layout!r}")
+        raise ValueError(
+            f"save_weights: layout must be {listed}, got {layout!r}; if the plugin of that layout "
+            f"is missing, {RESTORE}"
+        )
     if write is None:
         check_format(path, "save_weights")
     if layout != "gradtape" and write is None:
@@ -97,7 +99,7 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
     warn_of_hidden(model, "save_weights")
     try:
         if write is not None:
-            arrays, metadata = _arrays_of(model, layout)
+            arrays, metadata = _arrays_of(model, known[layout])
             write(arrays, metadata)
         else:
             _check_apart(path for path, _ in model.named_leaves())
@@ -112,16 +114,14 @@ def _modules(model: Module) -> Iterator[tuple[str, Module]]:
     return ((path, leaf) for path, leaf in model.named_leaves() if isinstance(leaf, Module))
 
 
-def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, str]]:
+def _arrays_of(model: Module, layout: Layout) -> tuple[dict[str, Any], dict[str, str]]:
     """Return a model's arrays by name, and what a file says about them."""
     arrays: dict[str, Any] = {}
-    metadata = {"format": "pt" if layout == "pytorch" else layout}
+    metadata = {"format": layout.stated}
     names = Names(model, layout)
-    features = NO_FEATURES
-    if layout == "pytorch":
-        kernels = [x.variable for x in names.slots if x.variable is not None and x.of_images()]
-        features = features_of(model, kernels)
-    tensors = _for_us(names) if layout == "gradtape" else _for_others(names, features)
+    kernels = [x.variable for x in names.slots if x.variable is not None and x.of_images()]
+    features = layout.features(model, kernels)
+    tensors = _for_us(names) if layout is OWN else _for_others(names, features)
     taken: list[str] = []
     for places, value in tensors:
         name, *others = dict.fromkeys(places)
@@ -129,7 +129,7 @@ def _arrays_of(model: Module, layout: str) -> tuple[dict[str, Any], dict[str, st
         metadata.update(dict.fromkeys(others, name))
         taken += [name, *others]
     _check_apart(taken)
-    if layout == "pytorch":
+    if layout.names_every_class:
         _warn(names, features)
     return arrays, metadata
 
@@ -151,12 +151,12 @@ def _for_us(names: Names) -> Iterator[tuple[list[str], Any]]:
 
 
 def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], Any]]:
-    """Yield arrays of PyTorch, or of another framework, with their names.
+    """Yield arrays of another framework, with their names.
 
     Raises
     ------
     SaveError
-        If PyTorch has no layer that computes the same.
+        If it has no layer that computes the same.
     """
     done: set[Slot] = set()
     for joint in names.joints:
@@ -171,7 +171,8 @@ def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], A
         given, said = len(values), len(joint.elsewhere[0])
         if given != said:
             raise SaveError(
-                f"save_weights: {type(joint.module).__name__} names {said} arrays of PyTorch for "
+                f"save_weights: {type(joint.module).__name__} names {said} arrays of "
+                f"{names.layout.label} for "
                 f"{', '.join(slot.attribute for slot in joint.slots)} in names_elsewhere, and its "
                 f"function returned {given}; return one for each name"
             )
@@ -182,7 +183,7 @@ def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], A
         variable = slot.variable
         if slot in done or slot.state == "absent" or variable is None:
             continue
-        if isinstance(variable, Stream):  # a random state, of which PyTorch has none
+        if isinstance(variable, Stream):  # a random state, which is no weight elsewhere
             continue
         value = features.to_theirs(variable, np.asarray(variable.numpy()))
         if slot.convert is not None:
@@ -198,7 +199,8 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
     except ValueError as error:
         raise SaveError(
             f"save_weights: {slot.path} of {type(module).__name__} "
-            f"{names.path_of(module) or module.name!r} has no form in PyTorch: {error}"
+            f"{names.path_of(module) or module.name!r} has no form in {names.layout.label}: "
+            f"{error}"
         ) from None
     except Exception as error:
         raise SaveError(
@@ -220,8 +222,8 @@ def _says_nothing(kind: type[Module]) -> bool:
 
 
 def _warn(names: Names, features: Features) -> None:
-    """Warn about layers that PyTorch lacks, and about settings that the file does not hold."""
-    unknown = {}
+    """Warn about layers that the framework lacks, and about settings that the file lacks."""
+    layout, unknown = names.layout, {}
     for slot in names.slots:
         kind = type(slot.module)
         if not slot.state and not isinstance(slot.variable, Stream) and _says_nothing(kind):
@@ -229,20 +231,20 @@ def _warn(names: Names, features: Features) -> None:
     if unknown:
         listed = ", ".join(f"{path} ({kind})" for path, kind in unknown.items())
         warn_user(
-            f"save_weights: PyTorch's names are not known for {listed}, whose weights have their "
-            'own names and axes in the file; define names_elsewhere in a class: {"pytorch": {}} if '
-            "they are the same there",
+            f"save_weights: {layout.label}'s names are not known for {listed}, whose weights have "
+            "their own names and axes in the file; define names_elsewhere in a class: "
+            f'{{"{layout.name}": {{}}}} if they are the same there',
             UserWarning,
         )
     doubtful = [slot.path for slot in names.slots if id(slot.variable) in features.unsure]
-    if doubts := in_doubt(doubtful):
+    if doubts := layout.in_doubt(doubtful):
         warn_user(f"save_weights: {doubts}", UserWarning)
     for text in dict.fromkeys(names.dropped()):
         warn_user(
             f"save_weights: {text}; the others have their own names and axes in the file",
             UserWarning,
         )
-    for text in dict.fromkeys(differing((slot.module for slot in names.slots), "pytorch")):
+    for text in dict.fromkeys(differing((slot.module for slot in names.slots), layout)):
         warn_user(f"save_weights: {text}", UserWarning)
 
 

@@ -77,6 +77,7 @@ def test_the_installed_command_is_the_same() -> None:
     assert result.stdout == f"gradtape {gt.__version__}\n"
 
 
+@pytest.mark.needs("plugins.cupy")
 def test_plugins_lists_what_ships(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plugins"]) == 0
     found = rows(capsys.readouterr().out)
@@ -138,6 +139,7 @@ class Various:
         return [Absent()]
 
 
+@pytest.mark.needs("plugins.cupy", "plugins.jax", "plugins.mpi", "plugins.fused")
 def test_plugins_tells_of_modules_executors_and_backends(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -216,6 +218,7 @@ def test_ops_names_who_provides_kernel_and_gradient(
     assert out.endswith(f"{len(gt.registry().ops)} ops\n")
 
 
+@pytest.mark.needs("plugins.cupy")
 def test_a_disabled_plugin_is_listed_as_such() -> None:
     result = run("plugins", GRADTAPE_DISABLE_PLUGINS="cupy")
     assert result.returncode == 0
@@ -270,7 +273,9 @@ def test_a_wrong_number_is_named(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["train", "profile"])
+@pytest.mark.parametrize(
+    "command", ["train", pytest.param("profile", marks=pytest.mark.needs("profiler"))]
+)
 @pytest.mark.parametrize(
     ("text", "said"),
     [

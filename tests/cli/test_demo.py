@@ -23,6 +23,7 @@ def demo(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
     )
 
 
+@pytest.mark.needs("datasets", "plot")
 def test_it_trains_saves_verifies_and_draws(tmp_path: Path) -> None:
     run = demo(tmp_path / "out")
     assert run.returncode == 0, run.stderr
@@ -41,6 +42,7 @@ def test_it_trains_saves_verifies_and_draws(tmp_path: Path) -> None:
     assert "custom gradient clip_gradient" in gt.saving.inspect_text(tmp_path / "out" / "digits.h5")
 
 
+@pytest.mark.needs("datasets")
 def test_a_seed_decides_the_result(tmp_path: Path) -> None:
     runs = [demo(tmp_path / str(i), "--epochs", "1", "--seed", str(i // 2)) for i in range(3)]
     files = [(tmp_path / str(i) / "digits.h5").read_bytes() for i in range(3)]
@@ -48,6 +50,7 @@ def test_a_seed_decides_the_result(tmp_path: Path) -> None:
     assert files[0] == files[1] != files[2]
 
 
+@pytest.mark.needs("datasets")
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     blocked = tmp_path / "blocked" / "matplotlib"
     blocked.mkdir(parents=True)
@@ -60,6 +63,7 @@ def test_without_matplotlib_it_says_what_to_install(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "training.png").exists()
 
 
+@pytest.mark.needs("datasets")
 def test_a_failed_verification_is_the_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

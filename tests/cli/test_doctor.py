@@ -142,6 +142,7 @@ def test_a_plugin_adds_a_section_packages_and_variables(
     assert "* Turn the slow one off." in lines
 
 
+@pytest.mark.needs("plugins.fused")
 def test_a_plugin_replaces_a_section(register: Callable[[Any], None]) -> None:
     assert "path" in doctor.diagnosis(measure=False)["sections"]["cache"]
     register({"cache": acme})
@@ -168,6 +169,7 @@ def test_a_section_that_fails_is_named(
     assert "cache" in found["sections"]
 
 
+@pytest.mark.needs("export", "plugins.cupy", "plugins.fused", "plugins.jax")
 def test_every_plugin_of_ours_lists_its_own_packages() -> None:
     found = doctor.diagnosis(measure=False)
     names = "gradtape numpy threadpoolctl jax cupy scipy llvmlite pluggy h5py xxhash onnx"

@@ -89,6 +89,7 @@ def test_json_of_plugins_and_ops(capsys: pytest.CaptureFixture[str]) -> None:
     assert ops["floor"].keys() == {"name", "kernel", "gradient", "own_kernels", "contested"}
 
 
+@pytest.mark.needs("reports")
 def test_a_graph_as_text_and_as_a_picture(
     path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_graph_as_text_and_as_a_picture(
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.needs("reports")
 def test_a_page_with_what_was_verified(path: str, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     assert main(["inspect", path, "--html", str(target)]) == 0

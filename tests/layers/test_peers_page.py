@@ -11,6 +11,7 @@ import pytest
 PAGE = Path(__file__).parents[2] / "docs" / "peers.md"
 
 
+@pytest.mark.needs("weights", "compat")
 def test_the_table_of_peers_is_up_to_date() -> None:
     pytest.importorskip("torch", reason="needs PyTorch: pip install torch")  # its tests are counted
     script = PAGE.with_name("make_peers_table.py")

@@ -64,6 +64,7 @@ def model() -> gt.Module:
     return model
 
 
+@pytest.mark.needs("weights", "export")
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize("name", list(INSTEAD))
 def test_other_formats_are_refused_with_what_to_call(
@@ -82,6 +83,7 @@ def test_other_formats_are_refused_with_what_to_call(
     assert not path.exists()
 
 
+@pytest.mark.needs("weights", "export")
 def test_formats_of_weights_are_written_by_save_weights_alone(
     plugin: Formats, model: gt.Module, tmp_path: Path
 ) -> None:

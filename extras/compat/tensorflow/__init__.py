@@ -16,7 +16,7 @@ from typing import Any
 
 from ...layers import Layer as _layers_whole
 from ...training import losses as _training_whole
-from . import dtypes, keras, linalg, math, nest, nn, random, saved_model
+from . import dtypes, keras, linalg, math, nn, random, runs, values
 from .arrays import *
 from .arrays import __all__ as _arrays
 from .dtypes import *
@@ -26,13 +26,12 @@ from .functions import __all__ as _functions
 from .keras import initializers, losses, metrics, optimizers
 from .names import complete as _complete
 from .names import lookup as _lookup
-from .spaces import autograph, config, data, debugging, sparse, strings, summary, train
 from .tensors import *
 from .tensors import __all__ as _tensors
 
 __version__ = "2.21.0+gradtape"
 newaxis = None
-_complete(autograph, config, data, debugging, sparse, strings, summary, train)
+_complete(runs, values)
 _tables_only: Any = sys.modules[__name__]
 _tables_only.version.VERSION = __version__
 

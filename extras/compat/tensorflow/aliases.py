@@ -86,7 +86,10 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same("eye matmul norm tensordot", "tf.linalg."),
     },
     "tf.linalg": {"einsum": "tf.einsum", "l2_normalize": "tf.math.l2_normalize"},
-    "tf.autograph": {"set_verbosity": "tf.config.nothing"},
+    "tf.autograph": {
+        **_same("do_not_convert set_loop_options to_code to_graph", "autograph."),
+        "set_verbosity": "tf.config.nothing",
+    },
     "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
     "tf.config": dict.fromkeys(
         "set_logical_device_configuration set_soft_device_placement set_visible_devices".split(),

@@ -1,14 +1,19 @@
-"""``tf.dtypes``: NumPy's dtypes; ``tf.string`` is for text, which no op computes with."""
+"""``tf.dtypes``: NumPy's dtypes; ``tf.string`` is for text, which no op computes with.
+
+And ``tf.TensorShape``.
+"""
 
 from __future__ import annotations
 
+import builtins
+import operator
 from typing import Any
 
 import numpy as np
 
 import gradtape
 
-from ...core.extend import Tensor, ops
+from ...core.extend import Size, Tensor, blunt, known_size, ops
 from .names import adapts, lookup
 
 __all__ = (
@@ -91,6 +96,94 @@ def _limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
 def complex(real: Any, imag: Any, name: str | None = None) -> Any:
     """Return ``real + 1j * imag``, complex64 for two float32 tensors."""
     return gradtape.as_tensor(real) + gradtape.as_tensor(imag) * 1j
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+class TensorShape(tuple[Any, ...]):
+    """The shape of a tensor: a tuple that also equals a list of the same sizes."""
+
+    def __new__(cls, dims: Any = ()) -> TensorShape:
+        """Make a shape from one size or a sequence of sizes."""
+        if dims is None:
+            raise ValueError("TensorShape: an unknown rank is not supported: pass sizes as dims")
+        several = not (isinstance(dims, Size) or hasattr(dims, "__index__"))
+        sizes = dims if several else (dims,)
+        return super().__new__(cls, (None if n is None else _dimension(n) for n in sizes))
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self)
+
+    ndims = rank
+
+    def as_list(self) -> list[int | None]:
+        """Return the sizes as a list, None for unknown ones."""
+        return list(blunt(self))
+
+    def num_elements(self) -> int | None:
+        """Return the number of elements, None if a size is unknown."""
+        return int(np.prod(self)) if self.is_fully_defined() else None
+
+    def is_fully_defined(self) -> builtins.bool:
+        """Return whether every size is known."""
+        return all(map(known_size, self))
+
+    def is_compatible_with(self, other: Any) -> builtins.bool:
+        """Return whether a tensor could have both shapes; unknown sizes match any size."""
+        return other is None or gradtape.TensorSpec(self).admits(TensorShape(other))
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raise ``ValueError`` if no tensor has both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"shapes {tuple(self)} and {tuple(TensorShape(other))} do not agree")
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raise ``ValueError`` if the number of axes differs from ``rank``."""
+        if len(self) != rank:
+            raise ValueError(f"shape {tuple(self)} has {len(self)} axes, expected {rank}")
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """Return this shape's sizes followed by another's."""
+        return TensorShape((*self, *TensorShape(other)))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        return TensorShape(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> Any:
+        try:
+            return TensorShape(other).concatenate(self)
+        except TypeError:  # a list of other things, which += extends
+            return NotImplemented
+
+    def __eq__(self, other: object) -> Any:
+        return tuple.__eq__(self, tuple(other) if type(other) is list else other)
+
+    def __ne__(self, other: object) -> Any:
+        return tuple.__ne__(self, tuple(other) if type(other) is list else other)
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"
+
+    __str__ = tuple.__repr__
+
+
+class OwnShape(TensorShape):
+    """A tensor's own shape. It prints as a tuple, because native code prints it too."""
+
+    __repr__ = tuple.__repr__
+
+
+def _dimension(n: Any) -> Any:
+    return n if isinstance(n, Size) else operator.index(n)
 
 
 __getattr__ = lookup(__name__)

@@ -28,8 +28,9 @@ from ...core.extend import Module as NativeModule
 from ...plugins.ops.control.tensor_array import Cells
 from .dtypes import as_dtype
 from .names import adapts
-from .spaces import config, strings
+from .runs import functions_run_eagerly, gpus
 from .tensors import Standing, convert_to_tensor, scope
+from .values import shown
 
 __all__ = (
     "Module RegisterGradient case cond device enable_eager_execution executing_eagerly foldl foldr "
@@ -251,9 +252,9 @@ def print(
         filled = list(leaves)
         for i, x in zip(symbols, tensors):
             filled[i] = x
-        shown = [strings.shown(x, summarize) for x in pack_like(inputs, filled)]
+        texts = [shown(x, summarize) for x in pack_like(inputs, filled)]
         stream = getattr(sys, str(output_stream).rpartition(".")[2], output_stream)
-        _print(*shown, sep=sep, end=end, file=stream or sys.stderr)
+        _print(*texts, sep=sep, end=end, file=stream or sys.stderr)
 
     gradtape.host_call(run, *(leaves[i] for i in symbols))
 
@@ -270,7 +271,7 @@ def device(device_name: Any) -> Any:
     kind, _, number = str(device_name or "").rpartition("device:")[2].strip("/").partition(":")
     if kind.upper() != "GPU":
         return gradtape.backend("numpy") if kind else contextlib.nullcontext()
-    return gradtape.backend(f"cupy:{number or 0}" if config.gpus() else "numpy")
+    return gradtape.backend(f"cupy:{number or 0}" if gpus() else "numpy")
 
 
 # -- functions, modules, and registered gradients --------------------------------------------------
@@ -316,7 +317,7 @@ class TracedOnce(Function[Any, Any]):
     """A function that may make variables only in its first trace, as in TensorFlow."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if config.functions_run_eagerly():
+        if functions_run_eagerly():
             return self.python_function(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 

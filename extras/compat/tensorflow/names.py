@@ -11,9 +11,9 @@ import builtins
 import difflib
 import dis
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from types import FrameType, ModuleType
+from types import FrameType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -69,24 +69,29 @@ def paths_of(name: str) -> list[str]:
     return [*known, *adapted]
 
 
-def namespace(name: str, contents: Any = None) -> Any:
-    """Return a module with the names in the tables and those of another module.
+def namespace(name: str, doc: str = "", has: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return a module with the names in the tables and further ones.
 
     It becomes an attribute of its parent module, as in TensorFlow.
     """
     path = _PACKAGE + name.removeprefix("tf")
-    has = {part: getattr(contents, part) for part in getattr(contents, "__all__", ())}
-    module = sys.modules[path] = ModuleType(path, contents.__doc__ if has else f"``{name}``.")
+    module = sys.modules[path] = ModuleType(path, doc or f"``{name}``.")
     vars(module).update(has, __all__=list(has), __getattr__=lookup(path))
     above, _, last = path.rpartition(".")
     setattr(sys.modules[above], last, module)
     return module
 
 
+def spaces_of(module: Any) -> None:
+    """Make the namespaces in a module's ``SPACES``: each has a documentation and some names."""
+    for space, (doc, names) in module.SPACES.items():
+        namespace(f"tf.{space}", doc, {name: getattr(module, name) for name in names.split()})
+
+
 def complete(*modules: Any) -> None:
-    """Make namespaces from these modules, and from the tables where there is no module."""
+    """Make the namespaces of these modules, and those that are only in the tables."""
     for module in modules:
-        namespace(f"tf.{module.__name__.rpartition('.')[2]}", module)
+        spaces_of(module)
     for space in sorted({*ALIASES, *LINES, *_BARE.split()}):
         if _PACKAGE + space.removeprefix("tf") not in sys.modules:
             namespace(space)

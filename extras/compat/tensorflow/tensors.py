@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
@@ -22,7 +21,6 @@ from ...core.extend import (
     ValueHolder,
     as_shape,
     as_size,
-    blunt,
     flatten,
     is_users_call,
     known_size,
@@ -35,98 +33,13 @@ from ...core.extend import (
 )
 from ...core.extend import Variable as NativeVariable
 from ...core.extend import with_checked_shape as held_in_runs
-from .dtypes import CLASSES, as_dtype, cast, int32, int64, string
+from .dtypes import CLASSES, OwnShape, TensorShape, as_dtype, cast, int32, int64, string
 from .names import adapts
 
 __all__ = "TensorShape Variable constant convert_to_tensor get_static_value is_tensor".split()
 
 _INT32 = np.iinfo(np.int32)
 _ARRAY, _SEQUENCES = np.ndarray, frozenset({list, tuple})
-
-
-class TensorShape(tuple[Any, ...]):
-    """The shape of a tensor: a tuple that also equals a list of the same sizes."""
-
-    def __new__(cls, dims: Any = ()) -> TensorShape:
-        """Make a shape from one size or a sequence of sizes."""
-        if dims is None:
-            raise ValueError("TensorShape: an unknown rank is not supported: pass sizes as dims")
-        several = not (isinstance(dims, Size) or hasattr(dims, "__index__"))
-        sizes = dims if several else (dims,)
-        return super().__new__(cls, (None if n is None else _dimension(n) for n in sizes))
-
-    @property
-    def rank(self) -> int:
-        """The number of axes."""
-        return len(self)
-
-    ndims = rank
-
-    def as_list(self) -> list[int | None]:
-        """Return the sizes as a list, None for unknown ones."""
-        return list(blunt(self))
-
-    def num_elements(self) -> int | None:
-        """Return the number of elements, None if a size is unknown."""
-        return int(np.prod(self)) if self.is_fully_defined() else None
-
-    def is_fully_defined(self) -> bool:
-        """Return whether every size is known."""
-        return all(map(known_size, self))
-
-    def is_compatible_with(self, other: Any) -> bool:
-        """Return whether a tensor could have both shapes; unknown sizes match any size."""
-        return other is None or gradtape.TensorSpec(self).admits(TensorShape(other))
-
-    def assert_is_compatible_with(self, other: Any) -> None:
-        """Raise ``ValueError`` if no tensor has both shapes."""
-        if not self.is_compatible_with(other):
-            raise ValueError(f"shapes {tuple(self)} and {tuple(TensorShape(other))} do not agree")
-
-    def assert_has_rank(self, rank: int) -> None:
-        """Raise ``ValueError`` if the number of axes differs from ``rank``."""
-        if len(self) != rank:
-            raise ValueError(f"shape {tuple(self)} has {len(self)} axes, expected {rank}")
-
-    def concatenate(self, other: Any) -> TensorShape:
-        """Return this shape's sizes followed by another's."""
-        return TensorShape((*self, *TensorShape(other)))
-
-    def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return TensorShape(found) if isinstance(index, slice) else found
-
-    def __add__(self, other: Any) -> TensorShape:
-        return self.concatenate(other)
-
-    def __radd__(self, other: Any) -> Any:
-        try:
-            return TensorShape(other).concatenate(self)
-        except TypeError:  # a list of other things, which += extends
-            return NotImplemented
-
-    def __eq__(self, other: object) -> Any:
-        return tuple.__eq__(self, tuple(other) if type(other) is list else other)
-
-    def __ne__(self, other: object) -> Any:
-        return tuple.__ne__(self, tuple(other) if type(other) is list else other)
-
-    __hash__ = tuple.__hash__
-
-    def __repr__(self) -> str:
-        return f"TensorShape({list(self)})"
-
-    __str__ = tuple.__repr__
-
-
-class _OwnShape(TensorShape):
-    """A tensor's own shape. It prints as a tuple, because native code prints it too."""
-
-    __repr__ = tuple.__repr__
-
-
-def _dimension(n: Any) -> Any:
-    return n if isinstance(n, Size) else operator.index(n)
 
 
 # -- tensors ---------------------------------------------------------------------------------------
@@ -510,7 +423,7 @@ class Reference:
         return id(self._of)
 
 
-def _shape(self: Any, new: Any = tuple.__new__, kind: type = _OwnShape) -> Any:
+def _shape(self: Any, new: Any = tuple.__new__, kind: type = OwnShape) -> Any:
     """The shape, with TensorFlow's methods."""
     held = self.array.shape
     if held is not None:

@@ -87,7 +87,9 @@ def test_gradients_cross_a_transfer(register) -> None:
     [
         ("float64", r"a dtype: write x.astype\('float64'\)"),
         (gt.float16, r"a dtype: write x.astype\('float16'\)"),
-        ("cuda:0", "for a device, use .*'cupy'"),
+        pytest.param(
+            "cuda:0", "for a device, use .*'cupy'", marks=pytest.mark.needs("plugins.cupy")
+        ),
         ("cpu", "the CPU is 'numpy'"),
     ],
 )

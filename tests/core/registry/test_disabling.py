@@ -42,6 +42,7 @@ def test_disabling_by_environment(register, monkeypatch) -> None:
     look_again()
 
 
+@pytest.mark.needs("plugins.cupy")
 def test_a_name_to_leave_out_that_is_no_plugin_is_warned_of_once(monkeypatch) -> None:
     asked = pytest.warns(RuntimeWarning, match="disable_plugin: .*'cupi'; near names: cupy; 'grad")
     with asked as caught:

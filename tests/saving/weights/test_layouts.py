@@ -62,6 +62,7 @@ def test_a_path_of_the_model_keeps_the_axes_of_the_file(metadata: Any, built: bo
     assert model.weight.tolist() == [2.0, 2.0]
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize(
     ("names", "mapping", "transposed"),
     [
@@ -82,6 +83,7 @@ def test_other_names_tell_whose_axes_these_are(names: Any, mapping: Any, transpo
     assert report.layout == ("pytorch" if transposed and not explicit else "gradtape")
 
 
+@pytest.mark.needs("weights")
 def test_names_of_both_kinds_each_keep_their_axes() -> None:
     model = Sequential([Dense(2, use_bias=False), Dense(2, use_bias=False)])
     loaded(model, {"layers/0/kernel": SQUARE, "1.weight": SQUARE})
@@ -89,6 +91,7 @@ def test_names_of_both_kinds_each_keep_their_axes() -> None:
     assert model.layers[1].kernel.tolist() == SQUARE.T.tolist()
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize("layout", ["gradtape", "pytorch"])
 def test_a_name_of_both_with_other_axes_needs_a_word(layout: str) -> None:
     model = Matrix()
@@ -102,6 +105,7 @@ def test_a_name_of_both_with_other_axes_needs_a_word(layout: str) -> None:
     assert model.weight.tolist() == expected
 
 
+@pytest.mark.needs("weights")
 def test_shapes_tell_where_names_do_not() -> None:
     long = np.arange(6, dtype="float32").reshape(2, 3)
     model = Matrix(outputs=3)

@@ -101,6 +101,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
 }
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize("built", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_a_model_predicts_what_it_did_where_its_weights_come_from(name: str, built: bool) -> None:
@@ -118,12 +119,14 @@ def test_a_model_predicts_what_it_did_where_its_weights_come_from(name: str, bui
     np.testing.assert_allclose(model(predicted["x"]), predicted[name], rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.needs("weights")
 def test_states_of_optimizers_are_left_out() -> None:
     report = sequential().load_weights(FILES / "sequential.weights.h5")
     assert all(name.startswith("optimizer/") for name in report.left_out)
     assert set(report.left_out.values()) == {"a state of the optimizer"}
 
 
+@pytest.mark.needs("weights")
 def test_a_name_that_may_be_two_layers_is_refused() -> None:
     model = Sequential([Dense(4), Dense(4)])
     arrays = {f"dense/{x}": np.ones(4) for x in ("kernel", "bias")}
@@ -133,6 +136,7 @@ def test_a_name_that_may_be_two_layers_is_refused() -> None:
         gt.load_weights(arrays, model, layout="keras")
 
 
+@pytest.mark.needs("weights")
 def test_bfloat16_of_keras_is_read_exactly() -> None:
     arrays = gt.saving.read_weights(FILES / "bfloat16.weights.h5")
     assert {name: (x.shape, x.dtype.name) for name, x in arrays.items()} == {
@@ -165,6 +169,7 @@ def test_narrow_numbers_are_read_exactly(name: str) -> None:
 # -- PyTorch's layout ------------------------------------------------------------------------------
 
 
+@pytest.mark.needs("weights")
 def test_a_convolution_is_mapped_with_its_axes() -> None:
     class Conv(gt.Module):
         names_elsewhere: ClassVar[Any] = {"pytorch": {"kernel": ("weight", (2, 3, 1, 0))}}
@@ -185,6 +190,7 @@ def test_a_convolution_is_mapped_with_its_axes() -> None:
     np.testing.assert_allclose(model(image), predicted, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.needs("weights")
 def test_a_mapping_to_paths_of_the_model_keeps_the_axes_of_the_file() -> None:
     model = TorchNet()
     names = list(gt.saving.read_weights(FILES / "net.safetensors"))
@@ -201,6 +207,7 @@ def test_a_mapping_to_paths_of_the_model_keeps_the_axes_of_the_file() -> None:
     np.testing.assert_allclose(model(TORCH["x"]), predicted, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.needs("weights")
 def test_a_part_of_a_sequential_is_mapped_by_its_number() -> None:
     model = gt.Module()
     model.head = Sequential([Dense(3, activation="relu"), Dense(2)])
@@ -211,6 +218,7 @@ def test_a_part_of_a_sequential_is_mapped_by_its_number() -> None:
     assert model.head.layers[1].kernel.shape == (3, 2)
 
 
+@pytest.mark.needs("weights")
 def test_matrices_that_are_not_transposed_are_told_apart_or_suspected() -> None:
     # as in files that call their matrices "weight" and do not come from PyTorch's Linear
     arrays = {"weight": np.ones((3, 2), "float32"), "bias": np.ones(2, "float32")}
@@ -227,6 +235,7 @@ def test_matrices_that_are_not_transposed_are_told_apart_or_suspected() -> None:
     assert layer.load_weights(arrays, layout="pytorch").ok
 
 
+@pytest.mark.needs("weights")
 def test_a_default_that_differs_and_is_not_in_the_file_is_told() -> None:
     model = TorchNet(epsilon=1e-3)
     with pytest.warns(
@@ -236,6 +245,7 @@ def test_a_default_that_differs_and_is_not_in_the_file_is_told() -> None:
     assert len(told) == 1
 
 
+@pytest.mark.needs("weights")
 def test_weights_go_to_pytorch_and_come_back(tmp_path: Path) -> None:
     model = TorchNet()
     model.load_weights(FILES / "net.safetensors")
@@ -251,6 +261,7 @@ def test_weights_go_to_pytorch_and_come_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(other(TORCH["x"]).numpy(), model(TORCH["x"]).numpy())
 
 
+@pytest.mark.needs("weights")
 def test_pytorch_takes_what_was_saved_in_its_layout(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     load_file = pytest.importorskip("safetensors.torch").load_file
@@ -269,6 +280,7 @@ def test_pytorch_takes_what_was_saved_in_its_layout(tmp_path: Path) -> None:
     np.testing.assert_allclose(model(x), predicted, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize("layout", ["keras", "numpy"])
 def test_a_layout_that_is_not_written_is_refused(layout: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='layout must be "gradtape" or "pytorch"'):

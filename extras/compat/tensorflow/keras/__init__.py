@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from .. import random
-from ..names import lookup, namespace
-from . import activations, backend, layers, losses, metrics, models, optimizers, utils
+from ..names import lookup, namespace, spaces_of
+from . import functions, layers, losses, metrics, models, optimizers
 from .layers import Input, Layer
 from .models import Model, Sequential
 
+spaces_of(functions)
 callbacks = namespace("tf.keras.callbacks")
 constraints = namespace("tf.keras.constraints")
 initializers = namespace("tf.keras.initializers")

@@ -18,7 +18,7 @@ from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
 from ..tensors import Standing, Variable, sizes
 from .adapting import adapted, arguments_of, by_order, refuse
-from .backend import floatx
+from .functions import floatx
 
 __all__ = ["Input", "Layer"]
 

@@ -16,7 +16,7 @@ from ....layers.model import Model as GraphModel
 from ....training import own_steps
 from ....training.runs.batches import ClassWeights
 from ..names import adapts, lookup
-from ..saved_model import with_folders
+from ..runs import with_folders
 from . import losses as known_losses
 from . import metrics as known_metrics
 from . import optimizers as known_optimizers

@@ -12,11 +12,9 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from ...core.extend import (
+from ..core.extend import (
     Graph,
     Module,
     Stream,
@@ -31,36 +29,7 @@ from ...core.extend import (
     same_size,
     sizes_differ,
 )
-
-
-class Features(NamedTuple):
-    """Axes of variables with features of flattened images.
-
-    Attributes
-    ----------
-    channels
-        By the identity of a variable: its axes, with the number of channels.
-    unsure
-        The identities of variables with such features in an order that is not known.
-    """
-
-    channels: Mapping[int, Mapping[int, int]]
-    unsure: frozenset[int]
-
-    def to_ours(self, variable: Variable, array: Any) -> Any:
-        """Return an array in PyTorch's order of features in the model's."""
-        for axis, channels in self.channels.get(id(variable), {}).items():
-            array = _swapped(array, axis, (channels, -1))
-        return array
-
-    def to_theirs(self, variable: Variable, array: Any) -> Any:
-        """Return the array of a variable in PyTorch's order of features."""
-        for axis, channels in self.channels.get(id(variable), {}).items():
-            array = _swapped(array, axis, (-1, channels))
-        return array
-
-
-NO_FEATURES = Features({}, frozenset())
+from ..saving.weights.layouts import NO_FEATURES, Features
 
 
 def in_doubt(names: Sequence[str]) -> str:
@@ -74,12 +43,6 @@ def in_doubt(names: Sequence[str]) -> str:
         "then its layers show the order. To reorder the array yourself: "
         "kernel.reshape(channels, -1, outputs).swapaxes(0, 1).reshape(-1, outputs)"
     )
-
-
-def _swapped(array: Any, axis: int, sizes: tuple[int, int]) -> Any:
-    shape = array.shape
-    parts = array.reshape(*shape[:axis], *sizes, *shape[axis + 1 :])
-    return np.swapaxes(parts, axis, axis + 1).reshape(shape)
 
 
 def features_of(model: Module, kernels: Sequence[Variable]) -> Features:

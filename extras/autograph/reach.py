@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 import xxhash
 
-from ...core.extend import Function, Module, Operators, numpy_random_state
-from ..calls import is_installed, is_kept, is_users
+from ..core.extend import Function, Module, Operators, numpy_random_state
+from .calls import is_installed, is_kept, is_users
 from .holders import Entries, State
 
 RANDOM = (np.random.Generator, np.random.RandomState, random.Random)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core.extend import (
+from ..core.extend import (
     COUNTS,
     Function,
     Module,
@@ -23,10 +23,10 @@ from ...core.extend import (
     user_line,
     warn_user,
 )
-from ..raising import Retrace, at_the_end, note_changes
-from ..values import Mark, Undefined, is_number, is_traced, is_weak
+from .effects import Retrace, at_the_end, note_changes
 from .holders import WHOLE, Entries, State, is_same
 from .reach import RANDOM, holders_of, reached
+from .values import Mark, Undefined, is_number, is_traced, is_weak
 
 _CACHE, _MADE = cached_property, (Variable, Module, Function)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())

@@ -1,1 +1,0 @@
-"""Which Python objects traced blocks reach, and what they change in them."""

@@ -1,1 +1,0 @@
-"""Small namespaces, a module for each: ``tf.config`` and others."""
