@@ -38,4 +38,4 @@ def function_from(
         lines = source.splitlines(keepends=True)
         linecache.cache[file] = len(source), None, lines, file
         weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
-    return made  # type: ignore[no-any-return]
+    return made

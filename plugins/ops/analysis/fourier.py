@@ -13,9 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_size, as_tensor, numpy_dtype, ops, same_size
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    as_size,
+    as_tensor,
+    kind_of,
+    numpy_dtype,
+    ops,
+    same_size,
+)
 from ..common.axes import along, one_axis, reduced_axes
-from ..common.kernels import as_like, cast_to, kind_of
+from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
 
 #: The norm with which the conjugate transform is the adjoint.

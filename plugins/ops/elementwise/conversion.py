@@ -10,8 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor, is_transformed, ops, refuse_bfloat16
-from ..common.kernels import cast_to, kind_of, reals, standard
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    as_tensor,
+    is_transformed,
+    kind_of,
+    ops,
+    refuse_bfloat16,
+)
+from ..common.kernels import cast_to, reals, standard
 from ..common.op_builders import elementwise, named, op
 from .arithmetic import nonzero_divisor
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, numpy_dtype, ops
-from ..common.kernels import cast_to, complex_of, kind_of, native, reals
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, kind_of, numpy_dtype, ops
+from ..common.kernels import cast_to, complex_of, native, reals
 from ..common.op_builders import elementwise, named, op, result_dtype
 
 floor = elementwise(

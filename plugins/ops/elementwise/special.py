@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, numpy_dtype
-from ..common.kernels import at_hand, cast_to, inexact, kind_of, reals
+from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, kind_of, numpy_dtype
+from ..common.kernels import at_hand, cast_to, inexact, reals
 from ..common.op_builders import elementwise, named, op
 
 

@@ -20,22 +20,6 @@ from ..reductions.variance import std
 from ..shapes.joining import concatenate, stack
 from .resizing import images_of
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "convert_image_dtype",
-    "grayscale_to_rgb",
-    "hsv_to_rgb",
-    "per_image_standardization",
-    "random_brightness",
-    "random_contrast",
-    "rgb_to_grayscale",
-    "rgb_to_hsv",
-]
-
 # how bright red, green and blue look to the eye
 _LUMA = (0.2989, 0.5870, 0.1140)
 

@@ -20,8 +20,6 @@ from ..shapes.reshaping import reshape
 from .colours import convert_image_dtype
 from .resizing import images_of
 
-__all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "total_variation"]
-
 
 def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]:
     """Return two images as floats of one dtype, and the range of their values."""

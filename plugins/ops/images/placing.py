@@ -13,20 +13,6 @@ from ..shapes.rearrangement import flip, swapaxes
 from ..shapes.rearrangement import rot90 as _rot90
 from .resizing import images_of
 
-__all__ = [
-    "central_crop",
-    "crop_to_bounding_box",
-    "flip_left_right",
-    "flip_up_down",
-    "pad_to_bounding_box",
-    "random_crop",
-    "random_flip_left_right",
-    "random_flip_up_down",
-    "resize_with_crop_or_pad",
-    "rot90",
-    "transpose",
-]
-
 
 @named_in("image")
 def flip_left_right(image: Any) -> Tensor:

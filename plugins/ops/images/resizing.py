@@ -21,8 +21,6 @@ from ..shapes.ranges import arange
 from ..shapes.rearrangement import moveaxis
 from ..shapes.reshaping import expand_dims
 
-__all__ = ["resize", "resize_with_pad"]
-
 
 def _triangle(x: Any) -> Any:
     return maximum(0.0, 1.0 - x)

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, ops, rank_of
+from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, kind_of, ops, rank_of
 from ..common.axes import one_axis, reduced_axes, refused
-from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .selection import INDEX, SIZES_DIFFER
 

@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, current_backend, floats, functions, in_precision, ops
+from ....core.extend import (
+    F,
+    Tensor,
+    current_backend,
+    floats,
+    functions,
+    in_precision,
+    kind_of,
+    ops,
+)
 from ..common.axes import Axis, along, as_axis, reduced_axes, reduced_shape
 from ..common.dynamic_shapes import empty, known_rank, never_empty
-from ..common.kernels import at_hand, in_float32, kind_of
+from ..common.kernels import at_hand, in_float32
 from ..common.op_builders import named, op
 from .matrices import as_inexact, real_of
 

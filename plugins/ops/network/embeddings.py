@@ -17,10 +17,11 @@ from ....core.extend import (
     as_tensor,
     default_dtype,
     is_transformed,
+    kind_of,
     sizes_differ,
 )
 from ..common.axes import leading
-from ..common.kernels import at_hand, cast_to, kind_of, nan_where, scatter_add
+from ..common.kernels import at_hand, cast_to, nan_where, scatter_add
 from ..common.op_builders import named, op
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take

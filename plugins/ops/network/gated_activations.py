@@ -19,8 +19,6 @@ from ..common.op_builders import elementwise, named
 from ..shapes.splitting import split
 from .sigmoids import between, sigmoid_kernel
 
-__all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]
-
 
 class Split(NamedTuple):
     """A number as the sum of two.

@@ -90,7 +90,7 @@ def _of_shared(
     made.__signature__ = signature.replace(parameters=parameters)
     made.__annotations__ = {x: hint for x, hint in draw.__annotations__.items() if x != "self"}
     made.__doc__, made.__wrapped__ = _adapted(draw), draw  # the source that docs link to
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _adapted(draw: Callable[..., Tensor], **renamed: str) -> str | None:

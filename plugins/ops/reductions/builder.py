@@ -17,12 +17,13 @@ from ....core.extend import (
     as_tensor,
     beside,
     broadcast_shapes,
+    kind_of,
     numpy_dtype,
     ops,
     shapes_differ,
 )
 from ..common.axes import Axis, along, reduced_shape
-from ..common.kernels import cast_to, inexact, kind_of, real_of
+from ..common.kernels import cast_to, inexact, real_of
 from ..common.op_builders import op
 
 

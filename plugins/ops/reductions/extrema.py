@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, kind_of, ops
 from ..common.axes import Axis, axis_over, flattened, optional_axis, reduced_axes, reduced_shape
 from ..common.dynamic_shapes import LARGEST, SMALLEST, empty, never_empty
-from ..common.kernels import kind_of, truth
+from ..common.kernels import truth
 from ..common.op_builders import named, op
 from .builder import chosen, kept_by, reduction, same_dtype, start_of
 from .nan_sums import skipping_nan

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, kind_of, ops
 from ..common.axes import Axis, as_axis, axis_over, reduced_shape
-from ..common.kernels import cast_to, in_float32, inexact, kind_of, reals
+from ..common.kernels import cast_to, in_float32, inexact, reals
 from .builder import (
     averaged,
     chosen,

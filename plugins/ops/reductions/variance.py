@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, numpy_dtype, ops
+from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, kind_of, numpy_dtype, ops
 from ..common.axes import Axis, as_axis
-from ..common.kernels import at_hand, cast_to, inexact, kind_of, real_of
+from ..common.kernels import at_hand, cast_to, inexact, real_of
 from ..shapes.adjoints import size_over
 from .builder import chosen, count_of, degrees, in_dtype, kept_by, reduction
 
