@@ -12,6 +12,7 @@ from typing import Any
 
 from ...core.extend import Op, hookimpl
 from ...public import HOMES
+from .common.docstrings import complete_docstrings
 from .common.op_builders import OPS
 from .random.functions import shared
 from .random.generator import Generator
@@ -22,7 +23,7 @@ __all__ = ["gradtape_modules", "gradtape_ops", "gradtape_services"]
 gradtape_compatible_since = "0.1"
 
 for _module in walk_packages(__path__, f"{__name__}."):  # all ops are made by imports
-    import_module(_module.name)
+    complete_docstrings(import_module(_module.name))
 
 
 @hookimpl(trylast=True)

@@ -58,8 +58,6 @@ def average(
         If their shape is not that of ``x`` along ``axis``, or an axis is given twice.
     ZeroDivisionError
         If weights sum to 0.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----

@@ -316,8 +316,6 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     ------
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Notes
     -----
@@ -362,8 +360,6 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     ------
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -402,8 +398,6 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         If ``a`` is complex.
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -440,8 +434,6 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     ------
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -480,8 +472,6 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     ------
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -517,8 +507,6 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
         If ``a`` is complex.
     ValueError
         If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

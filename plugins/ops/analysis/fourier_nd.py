@@ -85,8 +85,6 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Te
     ------
     ValueError
         If the numbers of sizes and axes differ, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -120,8 +118,6 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ------
     ValueError
         If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -155,8 +151,6 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     ------
     ValueError
         If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -190,8 +184,6 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     ------
     ValueError
         If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -228,8 +220,6 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ValueError
         If there is no axis to transform, the numbers of sizes and axes differ, there are no points,
         or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -275,8 +265,6 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     ValueError
         If there is no axis to transform, sizes and axes are not as many, there are no points, or
         there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -331,8 +319,6 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
         If ``a`` is complex.
     ValueError
         If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -366,8 +352,6 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
     ------
     ValueError
         If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -414,13 +398,6 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     Tensor
         A tensor of the shape and dtype of ``x``.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is named twice.
-
     Examples
     --------
     >>> gt.fft.fftshift(gt.fft.fftfreq(4)).tolist()
@@ -444,13 +421,6 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     -------
     Tensor
         A tensor of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is named twice.
 
     Examples
     --------

@@ -132,11 +132,6 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-
     Notes
     -----
     Gradients go to the middle element, or half to each of the two middle elements.
@@ -181,8 +176,6 @@ def nanquantile(
         If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------
@@ -230,8 +223,6 @@ def nanpercentile(
         If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------

@@ -303,13 +303,6 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers. It is nan if there are nan, or no elements.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice.
-
     Notes
     -----
     Gradients go to the element in the middle, or half to each of the two in the middle.
@@ -362,8 +355,6 @@ def quantile(
         If there are no elements.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -420,8 +411,6 @@ def percentile(
         If there are no elements.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------

@@ -257,11 +257,6 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
 
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
-
     Examples
     --------
     >>> gt.bartlett(5).tolist()
@@ -284,11 +279,6 @@ def blackman(M: int, dtype: Any = None) -> Tensor:
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -313,11 +303,6 @@ def hamming(M: int, dtype: Any = None) -> Tensor:
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
 
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
-
     Examples
     --------
     >>> [round(w, 2) for w in gt.hamming(5).tolist()]
@@ -340,11 +325,6 @@ def hanning(M: int, dtype: Any = None) -> Tensor:
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -374,8 +354,6 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If ``beta`` is not one number.
 

@@ -140,11 +140,6 @@ def copy(x: Any) -> Tensor:
     Tensor
         A tensor of the shape and dtype of ``x``, with another identity on tapes.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not convert to a tensor.
-
     Examples
     --------
     >>> gt.copy(gt.constant([1, 2])).tolist()
@@ -250,11 +245,6 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     -------
     A real tensor of the shape of ``z``.
 
-    Raises
-    ------
-    TypeError
-        If ``z`` is not a tensor, an array or a number.
-
     Notes
     -----
     The gradient is ``1j / conj(z)``, and 0 at 0 and for real dtypes.
@@ -286,8 +276,6 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If ``a`` is not a tensor, an array or a number.
     ValueError
         In a trace, or under ``vmap``: the result's dtype depends on the values.
 

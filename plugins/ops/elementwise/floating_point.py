@@ -95,11 +95,6 @@ def round(x: Any, decimals: int = 0) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
 
-    Raises
-    ------
-    TypeError
-        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
-
     Examples
     --------
     >>> gt.round([0.5, 1.5, -1.7]).tolist()
@@ -128,11 +123,6 @@ def around(x: Any, decimals: int = 0) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
 
-    Raises
-    ------
-    TypeError
-        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
-
     Examples
     --------
     >>> gt.around([0.5, 1.5, -1.7]).tolist()
@@ -153,11 +143,6 @@ def rint(x: Any) -> Tensor:
     Returns
     -------
     A tensor of the shape and dtype of ``x``. Integers become floats of the same width as in NumPy.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
 
     Examples
     --------
@@ -450,8 +435,6 @@ def nan_to_num(
 
     Raises
     ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
     ValueError
         If ``copy`` is false.
 

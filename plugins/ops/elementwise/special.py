@@ -300,11 +300,6 @@ def sinc(x: Any) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``; integers give ``float64``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
-
     Notes
     -----
     Gradients are exact near 0 at every order: there they are power series, not quotients.

@@ -57,8 +57,6 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
         If the condition is not a vector.
     IndexError
         If it holds past the end of the axis.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -318,11 +316,6 @@ def flatnonzero(x: Any) -> Tensor:
     -------
     An integer vector. Its size depends on the values, so a trace does not know it.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
-
     Examples
     --------
     >>> gt.flatnonzero(gt.constant([[1, 0], [0, 2]])).tolist()
@@ -344,11 +337,6 @@ def argwhere(x: Any) -> Tensor:
     -------
     An integer matrix of shape ``(count, x.ndim)``, in C order. Its size depends on the values, so a
     trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------

@@ -95,13 +95,6 @@ def unique(
     A vector (slices along ``axis``), or a tuple of it and the other requested results, in this
     order. Its size depends on the values, so a trace does not know it.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
-
     Notes
     -----
     The gradient of a value goes to its first occurrence. The same holds for the other set
@@ -169,11 +162,6 @@ def unique_all(x: Any) -> UniqueAllResult:
     counts
         How often each value occurs.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
-
     Examples
     --------
     >>> found = gt.unique_all(gt.constant([3, 1, 3]))
@@ -200,11 +188,6 @@ def unique_counts(x: Any) -> UniqueCountsResult:
         A vector in ascending order, of the dtype of ``x``.
     counts
         How often each value occurs.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -233,11 +216,6 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
     inverse_indices
         An integer tensor of the shape of ``x``: ``values[inverse_indices]`` is ``x``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
-
     Examples
     --------
     >>> gt.unique_inverse(gt.constant([3, 1, 3])).inverse_indices.tolist()
@@ -259,11 +237,6 @@ def unique_values(x: Any) -> Tensor:
     Returns
     -------
     A vector of the dtype of ``x``. Its size depends on the values, so a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -323,11 +296,6 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     -------
     A boolean tensor of the shape of ``x``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``values`` does not hold numbers.
-
     Notes
     -----
     nan equals no value.
@@ -367,11 +335,6 @@ def union1d(x: Any, y: Any) -> Tensor:
     -------
     A vector. Its size depends on the values, so a trace does not know it.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
-
     Examples
     --------
     >>> gt.union1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
@@ -397,11 +360,6 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     -------
     A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
     the values, so a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------
@@ -432,11 +390,6 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     -------
     A vector. Its size depends on the values: a trace does not know it.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
-
     Examples
     --------
     >>> gt.setdiff1d(gt.constant([3, 1, 2, 3]), gt.constant([2])).tolist()
@@ -463,11 +416,6 @@ def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     Returns
     -------
     A vector. Its size depends on the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------

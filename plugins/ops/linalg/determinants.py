@@ -41,8 +41,6 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     ------
     ValueError
         If the two axes are the same.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----

@@ -189,8 +189,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     ------
     ValueError
         If there is no such norm for these axes.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -245,8 +243,6 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     ------
     ValueError
         If ``ord`` is not a number.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -368,8 +364,6 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If an axis is out of bounds.
     TypeError
         If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
     ValueError

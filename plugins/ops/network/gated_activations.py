@@ -480,8 +480,6 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or not a tensor, an array or a number.
     ValueError

@@ -251,8 +251,6 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 

@@ -293,8 +293,6 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If the logits are complex, or ``axis`` is not an integer.
     ValueError

@@ -203,13 +203,6 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
-
     Examples
     --------
     >>> gt.cumsum(gt.constant([1.0, 2.0, 3.0]))
@@ -237,13 +230,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Notes
     -----
@@ -312,8 +298,6 @@ def cumulative_max(x: Any, axis: int = 0) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 
@@ -346,8 +330,6 @@ def cumulative_min(x: Any, axis: int = 0) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 
@@ -389,8 +371,6 @@ def cumulative_sum(
     ------
     ValueError
         If there is no axis, and ``x`` is not a vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -426,8 +406,6 @@ def cumulative_prod(
     ------
     ValueError
         If there is no axis, and ``x`` is not a vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

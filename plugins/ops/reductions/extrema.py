@@ -94,8 +94,6 @@ def max(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
 
@@ -139,8 +137,6 @@ def min(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
 
@@ -184,8 +180,6 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         If there are no elements, or an axis is given twice.
     TypeError
         If ``x`` is boolean.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -231,12 +225,8 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If there is no element to choose from.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -267,12 +257,8 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If there is no element to choose from.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -336,8 +322,6 @@ def nanmax(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there are no elements at all, or ``where`` comes without ``initial``.
 
@@ -378,8 +362,6 @@ def nanmin(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there are no elements at all, or ``where`` comes without ``initial``.
 
@@ -441,10 +423,6 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     ------
     ValueError
         If all of the elements to choose from are nan, or there are none.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -478,10 +456,6 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     ------
     ValueError
         If all of the elements to choose from are nan, or there are none.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------

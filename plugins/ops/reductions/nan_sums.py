@@ -55,13 +55,6 @@ def nansum(
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer. It is 0 where all elements are nan.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-
     Notes
     -----
     Elements that are nan have the gradient 0.
@@ -107,13 +100,6 @@ def nanprod(
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer. It is 1 where all elements are nan.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-
     Notes
     -----
     Elements that are nan have the gradient 0.
@@ -145,13 +131,6 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
-
     Examples
     --------
     >>> gt.nancumsum(gt.constant([1.0, np.nan, 3.0])).tolist()
@@ -177,13 +156,6 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -232,10 +204,6 @@ def nanmean(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` is neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
@@ -298,8 +266,6 @@ def nanvar(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.
@@ -365,8 +331,6 @@ def nanstd(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.

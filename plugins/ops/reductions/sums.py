@@ -89,12 +89,6 @@ def sum(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-    TypeError
-        If ``axis`` does not hold integers, or ``dtype`` is not a dtype.
     OverflowError
         If ``initial`` is an integer that the result's dtype cannot hold.
 
@@ -134,13 +128,6 @@ def mean(
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers. The mean of no elements is nan.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Examples
     --------
@@ -214,13 +201,6 @@ def prod(
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-
     Notes
     -----
     The gradient with respect to an element is the product of all others, computed without a
@@ -287,8 +267,6 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     TypeError
         If ``x`` is complex.
 
@@ -350,13 +328,6 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     -------
     A boolean tensor of the shape of ``x`` without the axes; false if there are no elements.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-
     Examples
     --------
     >>> gt.any(gt.constant([[0.0, 2.0], [0.0, 0.0]]), axis=1).tolist()
@@ -385,13 +356,6 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     -------
     A boolean tensor of the shape of ``x`` without the axes; true if there are no elements.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-
     Examples
     --------
     >>> gt.all(gt.constant([[1.0, 2.0], [0.0, 3.0]]), axis=1).tolist()
@@ -417,13 +381,6 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     Returns
     -------
     An integer tensor of the shape of ``x`` without the axes.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice.
 
     Examples
     --------

@@ -122,8 +122,6 @@ def var(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.
@@ -204,8 +202,6 @@ def std(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.

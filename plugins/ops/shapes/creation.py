@@ -59,13 +59,6 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     -------
     A tensor of that shape, on the current backend.
 
-    Raises
-    ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
-    ValueError
-        If a size is negative.
-
     Examples
     --------
     >>> gt.zeros((2, 3)).tolist()
@@ -88,13 +81,6 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor of that shape, on the current backend.
-
-    Raises
-    ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
-    ValueError
-        If a size is negative.
 
     Examples
     --------
@@ -123,8 +109,6 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
 
     Raises
     ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative, or ``fill_value`` does not broadcast to ``shape``.
 
@@ -158,8 +142,6 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If a size is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -264,11 +246,6 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
-
     Examples
     --------
     >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -291,11 +268,6 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -327,8 +299,6 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     ------
     ValueError
         If ``fill_value`` does not broadcast to the shape of ``x``.
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------

@@ -138,8 +138,6 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If both axes are the same.
 
@@ -206,11 +204,6 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
     -------
     Tensor
         A matrix of shape ``(n + abs(k), n + abs(k))`` and the dtype of ``v``.
-
-    Raises
-    ------
-    TypeError
-        If ``k`` is not an integer.
 
     Examples
     --------
@@ -289,11 +282,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor of shape ``(N, M)``.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not a dtype.
 
     Examples
     --------

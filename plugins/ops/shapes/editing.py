@@ -104,8 +104,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     ------
     ValueError
         If shapes differ in other axes than ``axis``.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

@@ -89,11 +89,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     -------
     Two ``int64`` vectors, of rows and of columns, which index a matrix.
 
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
-
     Examples
     --------
     >>> rows, columns = gt.tril_indices(2)
@@ -119,11 +114,6 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     Returns
     -------
     Two ``int64`` vectors, of rows and of columns; a matrix can be indexed with them.
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
 
     Examples
     --------
@@ -225,11 +215,6 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     Returns
     -------
     ``ndim`` vectors, each of the numbers from 0 to ``n - 1``.
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
 
     Examples
     --------

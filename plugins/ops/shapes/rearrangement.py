@@ -262,13 +262,6 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     Tensor
         The tensor with the two axes exchanged; the dtype of ``x``.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    TypeError
-        If an axis is not an integer.
-
     Examples
     --------
     >>> gt.swapaxes(gt.ones((2, 3, 4)), 0, 2).shape

@@ -124,8 +124,6 @@ def reshape(
     ValueError
         If the elements do not fill the shape, more than one size is -1, or ``order`` is another
         word. ``"A"`` and ``"K"`` refer to the order in memory, which a tensor does not have.
-    TypeError
-        If a size is not an integer.
 
     Examples
     --------
@@ -161,8 +159,6 @@ def ravel(x: Any, order: str = "C") -> Tensor:
     ------
     ValueError
         If ``order`` is another word.
-    TypeError
-        If ``x`` does not convert to a tensor.
 
     Examples
     --------
