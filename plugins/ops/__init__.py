@@ -12,8 +12,7 @@ from typing import Any
 
 from ...core.extend import Op, hookimpl
 from ...public import HOMES
-from .common.docstrings import complete_docstrings
-from .common.op_builders import OPS
+from .common.op_builders import OPS, complete_docstrings
 from .random.functions import shared
 from .random.generator import Generator
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .arrays import backend, empty, float16, float32, strided
 from .transformations import (
     batched,
     forward,
@@ -18,7 +17,7 @@ from .transformations import (
     unknown_rank,
     unknown_sizes,
 )
-from .trial import Trial
+from .trial import Trial, backend, empty, float16, float32, strided
 
 __all__ = ["RUNS", "Trial"]
 

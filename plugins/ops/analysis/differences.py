@@ -11,7 +11,7 @@ from ..common.axes import along, as_axis, axis_of, part_of, reduced_axes
 from ..common.dynamic_shapes import ensured, fixed, known_rank, needs_axes
 from ..common.kernels import as_floating, put
 from ..common.op_builders import named, op
-from ..reductions.builder import start_of
+from ..reductions.sums import start_of
 from ..shapes.joining import edge_values
 
 LATER, EARLIER = slice(1, None), slice(None, -1)

@@ -24,7 +24,7 @@ from ..common.kernels import as_like, in_float32, reals, standard
 from ..common.op_builders import named, op, same_shape
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
-from .builder import summed_dtype, widened
+from .sums import summed_dtype, widened
 
 
 def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:

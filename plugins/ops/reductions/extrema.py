@@ -15,8 +15,8 @@ from ..common.axes import Axis, axis_over, flattened, optional_axis, reduced_axe
 from ..common.dynamic_shapes import LARGEST, SMALLEST, empty, never_empty
 from ..common.kernels import truth
 from ..common.op_builders import named, op
-from .builder import chosen, kept_by, reduction, same_dtype, start_of
 from .nan_sums import skipping_nan
+from .sums import chosen, kept_by, reduction, same_dtype, start_of
 
 
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:

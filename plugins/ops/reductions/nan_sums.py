@@ -7,9 +7,8 @@ from typing import Any
 from ....core.extend import Tensor, as_dtype, as_tensor, ops
 from ..common.axes import as_axis, axis_over
 from ..common.op_builders import named
-from .builder import degrees, kept_by
 from .cumulative import cumprod, cumsum
-from .sums import mean, prod
+from .sums import degrees, kept_by, mean, prod
 from .sums import sum as total
 from .variance import root_of_variance, var
 

@@ -11,7 +11,7 @@ from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, kind_of, num
 from ..common.axes import Axis, as_axis
 from ..common.kernels import at_hand, cast_to, inexact, real_of
 from ..shapes.adjoints import size_over
-from .builder import chosen, count_of, degrees, in_dtype, kept_by, reduction
+from .sums import chosen, count_of, degrees, in_dtype, kept_by, reduction
 
 
 def _var_kernel(
