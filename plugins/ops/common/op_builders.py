@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -197,35 +197,36 @@ def completed(doc: str, function: FunctionType) -> str:
     starts = (doc.find(f"\n{margin}{title}\n{margin}---") for title in _NEXT)
     end = min(start for start in starts if start >= 0)
     _, _, listed = doc[:end].partition(f"\n{margin}Raises\n")
-    told = "".join(
-        f"\n{margin}{error}\n{margin}    If {_joined(reasons, f'{margin}    ')}."
-        for error, reasons in _errors(function).items()
-        if f"{error.rpartition('.')[2]}\n" not in listed
-    )
-    if not told:
+    implied: dict[str, list[str]] = {}
+    for _, error, reason in implied_errors(function):
+        if f"{error.rpartition('.')[2]}\n" not in listed:
+            implied.setdefault(error, []).append(reason)
+    if not implied:
         return doc
     title = "" if listed else f"\n\n{margin}Raises\n{margin}------"
+    told = "".join(
+        f"\n{margin}{error}\n{margin}    If {_joined(reasons, f'{margin}    ')}."
+        for error, reasons in implied.items()
+    )
     return f"{doc[:end].rstrip()}{title}{told}\n{doc[end:]}"
 
 
-def _errors(function: FunctionType) -> dict[str, list[str]]:
-    """Return what arguments are refused for, by exception."""
+def implied_errors(function: FunctionType) -> Iterator[tuple[str, str, str]]:
+    """Give the errors that parameters imply: a parameter, an exception and the reason."""
     code, kinds = function.__code__, function.__annotations__
     if any(str(kind).startswith("Callable") for kind in kinds.values()):
-        return {}  # its arguments are what the function that it calls takes
+        return  # its arguments are what the function that it calls takes
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     needed = names[: code.co_argcount - len(function.__defaults__ or ())]
     arrays = [x for x in needed if kinds[x] == "Any" and (x, "Any") not in _REASONS]
-    found: dict[str, list[str]] = {}
     if arrays or kinds.get("arrays") == "Any":
         one = len(arrays) == 1 and arrays != ["arrays"]
         subject = f"``{arrays[0]}``" if one else "an argument"
-        found["TypeError"] = [f"{subject} is not a tensor, an array or a number"]
+        yield "".join(arrays[:1]), "TypeError", f"{subject} is not a tensor, an array or a number"
     for name in names:
         others = _REASONS.get(("", kinds[name]), {})
         for error, reason in _REASONS.get((name, kinds[name]), others).items():
-            found.setdefault(error, []).append(reason.format(f"``{name}``"))
-    return found
+            yield name, error, reason.format(f"``{name}``")
 
 
 def _joined(reasons: list[str], margin: str) -> str:
