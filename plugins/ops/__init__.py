@@ -12,7 +12,8 @@ from typing import Any
 
 from ...core.extend import Op, hookimpl
 from ...public import HOMES
-from .common.op_builders import OPS, complete_docstrings
+from .common.docstrings import complete_docstrings
+from .common.op_builders import OPS
 from .random.functions import shared
 from .random.generator import Generator
 

@@ -1,4 +1,4 @@
-"""The errors that parameters imply, which docstrings of functions need not list, are raised."""
+"""Docstrings of functions need not list what parameters imply: usual texts, and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from table import FUNCTIONS, SAMPLES, public_functions
 
-from gradtape.plugins.ops.common.op_builders import completed, implied_errors
+from gradtape.plugins.ops.common.docstrings import completed, implied_errors
 
 #: Wrong arguments, by words of the reason that is given for an error; one of them is enough.
 WRONG: dict[str, list[Any]] = {
@@ -22,6 +22,9 @@ WRONG: dict[str, list[Any]] = {
     "is negative": [(-1, 2)],
     "does not broadcast": [np.ones(7, bool)],
     "is out of bounds": [99, (99,)],
+    "there is no such norm": ["nonsense"],
+    "the numbers of sizes and axes differ": [(3, 3, 3, 3, 3)],
+    "there are no points": [0],
 }
 #: The docstrings list these errors for other reasons.
 OTHERS = {
@@ -77,8 +80,15 @@ def test_most_functions_have_samples_to_change() -> None:
 
 
 def test_a_docstring_lists_what_is_specific() -> None:
-    def function(x: Any, axis: int = 0) -> Any:
+    def function(x: Any, y: Any, axis: int = 0, keepdims: bool = False) -> Any:
         """Return ``x``.
+
+        Parameters
+        ----------
+        y
+            A number.
+        axis
+            An axis.
 
         Raises
         ------
@@ -90,9 +100,10 @@ def test_a_docstring_lists_what_is_specific() -> None:
         """
         return x
 
-    text = inspect.cleandoc(completed(function.__doc__, function))
-    _, _, raises = text.partition("Raises\n------\n")
-    assert raises.partition("\n\n")[0].splitlines() == [
+    text = inspect.cleandoc(completed(str(function.__doc__), function))
+    sections = text.split("\n\n")
+    assert sections[1].splitlines()[2::2] == ["x", "y", "axis", "keepdims"]
+    assert sections[2].splitlines()[2:] == [
         "TypeError",
         "    If it is Monday.",
         "numpy.exceptions.AxisError",

@@ -312,11 +312,6 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
         A complex tensor: ``sum(a[j] * exp(-2j * pi * j * k / n))`` for each k. It is ``complex64``
         for ``float32``, ``complex128`` for ``float64`` and integers.
 
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
-
     Notes
     -----
     The gradient is the conjugate transform of the upstream gradient, with the norm of the other
@@ -348,18 +343,11 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor: ``sum(a[k] * exp(2j * pi * j * k / n)) / n`` for each j.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
 
     Examples
     --------
@@ -384,8 +372,6 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -396,8 +382,6 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     ------
     TypeError
         If ``a`` is complex.
-    ValueError
-        If there are no points, or there is no such norm.
 
     Examples
     --------
@@ -422,18 +406,11 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
         is odd.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A real tensor, of size ``n`` along the axis.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
 
     Examples
     --------
@@ -460,18 +437,11 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         it is odd.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A real tensor, of size ``n`` along the axis.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
 
     Examples
     --------
@@ -493,8 +463,6 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -505,8 +473,6 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     ------
     TypeError
         If ``a`` is complex.
-    ValueError
-        If there are no points, or there is no such norm.
 
     Examples
     --------

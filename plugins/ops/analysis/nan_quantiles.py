@@ -122,10 +122,6 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor; complex numbers are in the order of their real parts, then imaginary parts.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -157,12 +153,8 @@ def nanquantile(
     q
         A number from 0 to 1, or an array of them, of known value. A tensor gets gradients if the
         method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -204,12 +196,8 @@ def nanpercentile(
     q
         A number from 0 to 100, or an array of them, of known value. A tensor gets gradients if the
         method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------

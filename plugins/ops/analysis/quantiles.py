@@ -293,10 +293,6 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor; complex numbers are in the order of their real parts, then imaginary parts.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -330,16 +326,12 @@ def quantile(
     q
         A number from 0 to 1, or an array of them, of known value. A tensor gets gradients, where
         the method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names: ``"linear"`` (the default),
         ``"lower"``, ``"higher"``, ``"midpoint"``, ``"nearest"``, and the nine methods of Hyndman
         and Fan: ``"inverted_cdf"``, ``"averaged_inverted_cdf"``, ``"closest_observation"``,
         ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"linear"``,
         ``"median_unbiased"`` and ``"normal_unbiased"``.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -390,12 +382,8 @@ def percentile(
     q
         A number from 0 to 100, or an array of them, of known value. A tensor gets gradients, where
         the method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------

@@ -250,8 +250,6 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; below 1 there are none.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -273,8 +271,6 @@ def blackman(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -296,8 +292,6 @@ def hamming(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -319,8 +313,6 @@ def hanning(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------

@@ -88,8 +88,6 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     dtype
         A dtype or its name. A complex value cast to a real dtype keeps its real part; as a
         boolean it is true unless it is 0.
@@ -129,11 +127,6 @@ def cast(x: Any, dtype: Any) -> Tensor:
 @named
 def copy(x: Any) -> Tensor:
     """Return the same values as a new tensor; gradients reach ``x``.
-
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------

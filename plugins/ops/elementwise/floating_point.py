@@ -86,8 +86,6 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     decimals
         The decimal places to keep, 0 by default; a negative number rounds before the point.
 
@@ -114,8 +112,6 @@ def around(x: Any, decimals: int = 0) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     decimals
         The decimal places to keep, 0 by default; a negative number rounds before the point.
 
@@ -134,11 +130,6 @@ def around(x: Any, decimals: int = 0) -> Tensor:
 @named
 def rint(x: Any) -> Tensor:
     """Round to the nearest integer, halves to even; it has no gradient.
-
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------

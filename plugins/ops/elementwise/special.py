@@ -291,11 +291,6 @@ _sinc = op(
 def sinc(x: Any) -> Tensor:
     """Return ``sin(pi x) / (pi x)``, elementwise, which is 1 at 0.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     A tensor of the shape and dtype of ``x``; integers give ``float64``.

@@ -127,8 +127,6 @@ def random_brightness(image: Any, max_delta: float, generator: Any = None) -> Te
         As for :func:`adjust_brightness`.
     max_delta
         The bound of the random number: it is from ``-max_delta`` to ``max_delta``.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------
@@ -191,8 +189,6 @@ def random_contrast(image: Any, lower: float, upper: float, generator: Any = Non
         As for :func:`adjust_contrast`.
     lower, upper
         The bounds of the factor.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------
@@ -440,11 +436,6 @@ def adjust_saturation(image: Any, saturation_factor: Any) -> Tensor:
 @named_in("image")
 def per_image_standardization(image: Any) -> Tensor:
     """Return each image with mean 0 and variance 1.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------

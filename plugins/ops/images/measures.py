@@ -183,11 +183,6 @@ def total_variation(images: Any) -> Tensor:
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     """Return the differences between pixels and their next neighbours.
 
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
-
     Returns
     -------
     tuple of Tensor
@@ -213,11 +208,6 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
 @named_in("image")
 def sobel_edges(image: Any) -> Tensor:
     """Return the edges of images found by Sobel filters, along the height and along the width.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------

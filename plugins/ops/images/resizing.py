@@ -189,8 +189,6 @@ def resize_with_pad(
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     target_height, target_width
         The new size.
     method, antialias

@@ -41,8 +41,6 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     ----------
     condition
         A vector of booleans; if it is shorter than the axis, the rest is false.
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to select along; without it, the flattened ``x``.
 
@@ -85,8 +83,6 @@ def extract(condition: Any, x: Any) -> Tensor:
     ----------
     condition
         Booleans of any shape; if there are fewer than elements, the rest is false.
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------
@@ -307,11 +303,6 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 def flatnonzero(x: Any) -> Tensor:
     """Return the indices of the nonzero elements of the flattened ``x``; they have no gradient.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     An integer vector. Its size depends on the values, so a trace does not know it.
@@ -327,11 +318,6 @@ def flatnonzero(x: Any) -> Tensor:
 @named
 def argwhere(x: Any) -> Tensor:
     """Return the indices of the nonzero elements, one per row; they have no gradient.
-
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------

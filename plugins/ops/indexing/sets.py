@@ -146,11 +146,6 @@ def unique_all(x: Any) -> UniqueAllResult:
 
     As in the array API standard, and unlike :func:`unique`, every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
@@ -177,11 +172,6 @@ def unique_all(x: Any) -> UniqueAllResult:
 def unique_counts(x: Any) -> UniqueCountsResult:
     """Return the distinct values, and how often each occurs; every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
@@ -204,11 +194,6 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
     Every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
@@ -228,11 +213,6 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 @named
 def unique_values(x: Any) -> Tensor:
     """Return the distinct values, in ascending order; every nan is a separate value.
-
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------

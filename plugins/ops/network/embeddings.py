@@ -57,8 +57,6 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
         Integers of any shape; one outside ``0 .. depth - 1`` gives a row of zeros.
     depth
         The number of classes, the last axis of the result.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------

@@ -191,8 +191,6 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to sum along; by default the flattened tensor is summed.
     dtype
@@ -219,8 +217,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to multiply along; by default the flattened tensor.
     dtype

@@ -80,12 +80,8 @@ def max(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result. It is required with ``where``, and if there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -124,12 +120,8 @@ def min(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -165,10 +157,6 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor of numbers, of any shape.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -309,12 +297,8 @@ def nanmax(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -349,12 +333,8 @@ def nanmin(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------

@@ -36,18 +36,12 @@ def nansum(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to sum in, and of the result.
     initial
         The start value of the sum, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -81,18 +75,12 @@ def nanprod(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to multiply over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to multiply in, and of the result.
     initial
         The start value of the product, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -118,8 +106,6 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to sum along; by default the flattened tensor is summed.
     dtype
@@ -144,8 +130,6 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to multiply along; by default the flattened tensor.
     dtype
@@ -183,16 +167,10 @@ def nanmean(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to average over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the result, in which the mean is computed.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -238,19 +216,11 @@ def nanvar(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
         default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to compute in.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if you have it already. Gradients reach it.
     correction
@@ -303,19 +273,11 @@ def nanstd(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
         default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to compute in.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction

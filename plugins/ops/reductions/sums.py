@@ -214,18 +214,12 @@ def sum(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to sum in, and of the result.
     initial
         What the sum starts from, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -258,16 +252,10 @@ def mean(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to average over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the result, in which the mean is computed.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -328,18 +316,12 @@ def prod(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to multiply over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to multiply in, and of the result.
     initial
         What the product starts from, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -402,8 +384,6 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         A real tensor of any shape.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -462,12 +442,6 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     ----------
     x
         A tensor of any shape and dtype; nan is true.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -490,12 +464,6 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     ----------
     x
         A tensor of any shape and dtype; nan is true.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -516,12 +484,8 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to count over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------

@@ -97,19 +97,11 @@ def var(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
         1 the unbiased one.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the sums and of the result.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction
@@ -178,18 +170,10 @@ def std(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``; 0 by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the sums and of the result.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction

@@ -293,8 +293,6 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     reps
         The number of copies: one for the last axis, or one for each of the last axes. If there are
         more than axes, ``x`` gets axes of size 1 in front.

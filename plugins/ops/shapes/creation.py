@@ -48,13 +48,6 @@ def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
 def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of zeros.
 
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    dtype
-        The result's dtype; the default dtype if not given.
-
     Returns
     -------
     A tensor of that shape, on the current backend.
@@ -70,13 +63,6 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
 @named
 def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of ones.
-
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -96,8 +82,6 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
 
     Parameters
     ----------
-    shape
-        One size or a sequence of them.
     fill_value
         A number, or a tensor that broadcasts to ``shape`` (gradients reach it).
     dtype
@@ -133,8 +117,6 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
         The number of columns; ``n`` if not given.
     k
         Which diagonal: above the main one if positive, below it if negative; 0 by default.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -165,8 +147,6 @@ def identity(n: int, dtype: Any = None) -> Tensor:
     ----------
     n
         The number of rows and columns.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------

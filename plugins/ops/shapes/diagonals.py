@@ -197,8 +197,6 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
     ----------
     v
         A tensor of any shape and dtype, of n elements.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -276,8 +274,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     k
         The last diagonal with ones: above the main one if positive, below it if negative; 0 by
         default.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -339,8 +335,6 @@ def tril(x: Any, k: int = 0) -> Tensor:
     x
         Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix of
         equal rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -369,8 +363,6 @@ def triu(x: Any, k: int = 0) -> Tensor:
     x
         Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix, each
         row of which it is.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------

@@ -80,8 +80,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     ----------
     n
         The number of rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
     m
         The number of columns; ``n`` if not given.
 
@@ -106,8 +104,6 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     ----------
     n
         The number of rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
     m
         The number of columns; ``n`` if not given.
 
@@ -149,8 +145,6 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     ----------
     x
         A matrix; only its shape is used.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -179,8 +173,6 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     ----------
     x
         A matrix, of which the shape is used.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
