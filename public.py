@@ -47,7 +47,8 @@ def publish(
 ) -> None:
     """Show users only the names in a module's ``__all__``, and name its objects by the module.
 
-    Modules in ``__all__`` are published too.
+    Modules in ``__all__`` are published too. A module without ``__all__`` gets one, of the names
+    that it imports as themselves: ``from .module import name as name``, for type checkers.
 
     Parameters
     ----------
@@ -61,6 +62,8 @@ def publish(
         module, a text with spaces between them. Each is imported at its first use.
     """
     module = sys.modules[module_name]
+    if not hasattr(module, "__all__"):
+        vars(module)["__all__"] = _imported(module)
     names = tuple(module.__all__)
     homes = {name: home for home, held in above.items() for name in held.split()}
     here = [vars(module)[name] for name in names if name not in homes]
@@ -84,6 +87,13 @@ def publish(
         return value
 
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
+
+
+def _imported(module: ModuleType) -> list[str]:
+    """Return the names that a module imports in order to publish them."""
+    others = ("annotations", "publish")
+    held = [x for x, value in vars(module).items() if not isinstance(value, ModuleType)]
+    return sorted(x for x in held if not x.startswith("_") and x not in others)
 
 
 def publish_lazily(table: Mapping[str, str], wholes: Mapping[str, str]) -> None:

@@ -47,6 +47,7 @@ from .base.dtypes import (
 # their public names are those of `gradtape.mixed_precision`
 from .base.dtypes import Policy as Policy
 from .base.dtypes import policy as policy
+from .base.generated import function_from
 from .base.lifetimes import COUNTS, MADE, Kept, WeakIdentityDict
 from .base.observers import Everything, Recorder, Watcher, begin_step, end_step, stage
 from .base.sizes import (
@@ -383,6 +384,7 @@ __all__ = [
     "freeze",
     "frozen_variables",
     "function",
+    "function_from",
     "functions",
     "halved",
     "has_level",

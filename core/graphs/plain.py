@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..base.generated import function_from
 from ..base.observers import stage
 from ..base.sizes import unsure
 from ..errors import BackendUnavailable, DistributedError, PluginError
@@ -248,8 +249,7 @@ def _compile(
         written = _bind(scope, "w", tuple(program.updates))
         lines.append(f"    {_bind(scope, 'a', set_arrays)}({written}, ({new}))")
     lines.append(f"    return [{', '.join(names[symbol] for symbol in program.outputs)}]")
-    exec(compile("\n".join(lines), f"<{program.name!r}>", "exec"), scope)
-    return scope["run"]
+    return function_from("\n".join(lines), "run", f"<{program.name!r}>", scope)
 
 
 def _expression(

@@ -22,6 +22,7 @@ from malt.lang.directives import set_loop_options
 from malt.pyct import anno, cfg, inspect_utils, naming, origin_info, qual_names, transformer
 from malt.pyct.static_analysis import activity, liveness, reaching_definitions, reaching_fndefs
 
+from ..core.extend import function_from
 from .calls import Source
 from .rewriting import (
     before_analysis,
@@ -216,9 +217,7 @@ def factory_of(source: Source, function: Any, rewrite: Any = rewritten) -> CodeT
     module = ast.Module(body=[outer], type_ignores=[])
     first = function.__code__.co_firstlineno
     _place(module, (first, 0, first, 0))
-    scope: dict[str, Any] = {}
-    exec(compile(module, source.file, "exec", dont_inherit=True), scope)
-    made: CodeType = scope["ag__outer"]().__code__
+    made: CodeType = function_from(module, "ag__outer", source.file)().__code__
     return made
 
 

@@ -5,37 +5,19 @@ The exceptions of saving and loading are in :mod:`gradtape.saving`.
 
 from __future__ import annotations
 
-from ..core.errors import (
-    BackendMismatch,
-    BackendUnavailable,
-    BrokenPathWarning,
-    DistributedError,
-    EndlessLoop,
-    GradientError,
-    GradtapeError,
-    NonFiniteError,
-    OutOfMemory,
-    PluginError,
-    TraceError,
-    UnknownName,
-    UnknownOp,
-)
+from ..core.errors import BackendMismatch as BackendMismatch
+from ..core.errors import BackendUnavailable as BackendUnavailable
+from ..core.errors import BrokenPathWarning as BrokenPathWarning
+from ..core.errors import DistributedError as DistributedError
+from ..core.errors import EndlessLoop as EndlessLoop
+from ..core.errors import GradientError as GradientError
+from ..core.errors import GradtapeError as GradtapeError
+from ..core.errors import NonFiniteError as NonFiniteError
+from ..core.errors import OutOfMemory as OutOfMemory
+from ..core.errors import PluginError as PluginError
+from ..core.errors import TraceError as TraceError
+from ..core.errors import UnknownName as UnknownName
+from ..core.errors import UnknownOp as UnknownOp
 from ..public import publish
-
-__all__ = [
-    "BackendMismatch",
-    "BackendUnavailable",
-    "BrokenPathWarning",
-    "DistributedError",
-    "EndlessLoop",
-    "GradientError",
-    "GradtapeError",
-    "NonFiniteError",
-    "OutOfMemory",
-    "PluginError",
-    "TraceError",
-    "UnknownName",
-    "UnknownOp",
-]
 
 publish(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import FirstRun, Symbol, begin_step, end_step, set_arrays, unsure
+from ...core.extend import FirstRun, Symbol, begin_step, end_step, function_from, set_arrays, unsure
 from .combining import Emitter, Pack, Stack, grouped, packed, stacked
 from .lowering import Lowering
 from .memory import Arena, Packed, lifetimes
@@ -239,9 +239,7 @@ class Emission:
         else:
             self.lines.remove("give(arena)")
         self.source = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
-        exec(compile(self.source, "<plan>", "exec"), self.scope)
-        run: Callable[..., list[Any]] = self.scope["run"]
-        return run
+        return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
         """Return whether a value is needed only for computing, which is faster with a scalar."""

@@ -4,40 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .arrays import backend, empty, float16, float32, strided
-from .transformations import (
-    batched,
-    forward,
-    gradients,
-    known_sizes,
-    linear,
-    saved,
-    second_order,
-    traced,
-    traced_batch,
-    unknown_rank,
-    unknown_sizes,
-)
+from ..samples import CHECKS
+from . import transformations, trial
 from .trial import Trial
 
 __all__ = ["RUNS", "Trial"]
 
+_FUNCTIONS = {**vars(trial), **vars(transformations)}
 #: Each returns why it does not apply, or None if the op passed; it raises if the op fails.
 RUNS: dict[str, Callable[[Trial], str | None]] = {
-    "gradients": gradients,
-    "second order": second_order,
-    "linear": linear,
-    "forward": forward,
-    "traced": traced,
-    "known sizes": known_sizes,
-    "unknown sizes": unknown_sizes,
-    "unknown rank": unknown_rank,
-    "batched": batched,
-    "traced batch": traced_batch,
-    "saved": saved,
-    "float32": float32,
-    "float16": float16,
-    "strided": strided,
-    "empty": empty,
-    "backend": backend,
+    name: _FUNCTIONS[name.replace(" ", "_")] for name in CHECKS
 }

@@ -11,7 +11,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import Op, Tensor, as_size, map_structure, ops
+from ...core.extend import Op, Tensor, as_size, function_from, map_structure, ops
 from ...plugins.ops.common.axes import as_axis, axis_over
 from .dtypes import CLASSES, as_dtype, cast
 from .names import adapts, resolve
@@ -88,8 +88,8 @@ def compiled(module: str, line: str) -> Callable[..., Any]:
     bound = _Bound({argument.arg for argument in given}, scope)
     arguments.defaults = [bound.visit(default) for default in arguments.defaults]
     function.body = [*steps, bound.visit(function.body[0])]
-    exec(compile(ast.fix_missing_locations(tree), f"<{module}.{name}>", "exec"), scope)
-    found: Any = scope[name]
+    file = f"<{module}.{name}>"
+    found: Any = function_from(ast.fix_missing_locations(tree), name, file, scope)
     found.__module__ = module
     found.__doc__ = f"Return ``{expression}``."
     return adapts(*bound.paths)(found)

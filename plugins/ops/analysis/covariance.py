@@ -33,8 +33,6 @@ def average(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to average over; all by default.
     weights
@@ -42,8 +40,6 @@ def average(
         :func:`gradtape.mean`. Gradients reach them.
     returned
         Return the sum of the weights too.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -58,8 +54,6 @@ def average(
         If their shape is not that of ``x`` along ``axis``, or an axis is given twice.
     ZeroDivisionError
         If weights sum to 0.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----

@@ -168,8 +168,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     ------
     ValueError
         If ``y`` has no axes, or ``x`` does not match it.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Notes
     -----

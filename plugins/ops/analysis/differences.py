@@ -11,7 +11,7 @@ from ..common.axes import along, as_axis, axis_of, part_of, reduced_axes
 from ..common.dynamic_shapes import ensured, fixed, known_rank, needs_axes
 from ..common.kernels import as_floating, put
 from ..common.op_builders import named, op
-from ..reductions.builder import start_of
+from ..reductions.sums import start_of
 from ..shapes.joining import edge_values
 
 LATER, EARLIER = slice(1, None), slice(None, -1)
@@ -98,8 +98,6 @@ def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     ------
     ValueError
         If ``n`` is negative, ``x`` has no axes, or ``prepend`` or ``append`` does not match.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -200,8 +198,6 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         If an axis has too few samples, coordinates do not match, or ``edge_order`` is another.
     TypeError
         If the number of spacings is neither 1 nor that of the axes, or ``x`` is boolean.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -340,8 +336,6 @@ def unwrap(
         If ``p`` is complex.
     OverflowError
         If its integers cannot hold the period, or are unsigned and cannot hold minus half of it.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Notes
     -----

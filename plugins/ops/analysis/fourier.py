@@ -13,9 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_size, as_tensor, numpy_dtype, ops, same_size
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    as_size,
+    as_tensor,
+    kind_of,
+    numpy_dtype,
+    ops,
+    same_size,
+)
 from ..common.axes import along, one_axis, reduced_axes
-from ..common.kernels import as_like, cast_to, kind_of
+from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
 
 #: The norm with which the conjugate transform is the adjoint.
@@ -302,13 +312,6 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
         A complex tensor: ``sum(a[j] * exp(-2j * pi * j * k / n))`` for each k. It is ``complex64``
         for ``float32``, ``complex128`` for ``float64`` and integers.
 
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-
     Notes
     -----
     The gradient is the conjugate transform of the upstream gradient, with the norm of the other
@@ -340,20 +343,11 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor: ``sum(a[k] * exp(2j * pi * j * k / n)) / n`` for each j.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -378,8 +372,6 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -390,10 +382,6 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     ------
     TypeError
         If ``a`` is complex.
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -418,20 +406,11 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
         is odd.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A real tensor, of size ``n`` along the axis.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -458,20 +437,11 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         it is odd.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A real tensor, of size ``n`` along the axis.
-
-    Raises
-    ------
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -493,8 +463,6 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
         The number of points: ``a`` is cut, or padded with zeros, to it. Its own size by default.
     axis
         The axis to transform; the last by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -505,10 +473,6 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     ------
     TypeError
         If ``a`` is complex.
-    ValueError
-        If there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

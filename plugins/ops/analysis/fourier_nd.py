@@ -69,24 +69,13 @@ def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Te
     ----------
     a
         A tensor of any dtype.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; all by default, or the last ``len(s)``. A repeated axis is transformed twice.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor.
-
-    Raises
-    ------
-    ValueError
-        If the numbers of sizes and axes differ, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -104,24 +93,13 @@ def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ----------
     a
         A tensor of any dtype.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor.
-
-    Raises
-    ------
-    ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -139,24 +117,13 @@ def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -
     ----------
     a
         A tensor of any dtype, with at least two axes.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; the last two by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor.
-
-    Raises
-    ------
-    ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -174,24 +141,13 @@ def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     ----------
     a
         A tensor of any dtype, with at least two axes.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; the last two by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A complex tensor.
-
-    Raises
-    ------
-    ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -209,12 +165,8 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ----------
     a
         A real tensor.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -228,8 +180,6 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> T
     ValueError
         If there is no axis to transform, the numbers of sizes and axes differ, there are no points,
         or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -262,8 +212,6 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
         default.
     axes
         The axes; all by default, or the last ``len(s)``. One named twice is transformed twice.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -275,8 +223,6 @@ def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> 
     ValueError
         If there is no axis to transform, sizes and axes are not as many, there are no points, or
         there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -313,12 +259,8 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     ----------
     a
         A real tensor, with at least two axes.
-    s
-        The number of points along each axis, -1 for its own size.
     axes
         The axes; the last two by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
@@ -329,10 +271,6 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) 
     ------
     TypeError
         If ``a`` is complex.
-    ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -354,20 +292,11 @@ def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None)
         The number of points of the result along each axis, as for :func:`irfftn`.
     axes
         The axes; the last two by default.
-    norm
-        As for :func:`fft`.
 
     Returns
     -------
     Tensor
         A real tensor.
-
-    Raises
-    ------
-    ValueError
-        If sizes and axes are not as many, there are no points, or there is no such norm.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -414,13 +343,6 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     Tensor
         A tensor of the shape and dtype of ``x``.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is named twice.
-
     Examples
     --------
     >>> gt.fft.fftshift(gt.fft.fftfreq(4)).tolist()
@@ -435,8 +357,6 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axes
         The axis or axes whose halves are exchanged; all by default.
 
@@ -444,13 +364,6 @@ def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Tensor:
     -------
     Tensor
         A tensor of the shape and dtype of ``x``.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is named twice.
 
     Examples
     --------

@@ -17,13 +17,14 @@ from ....core.extend import (
     beside,
     is_open,
     is_transformed,
+    kind_of,
     ops,
     row_of,
     shapes_differ,
 )
 from ..common.axes import refused
 from ..common.dynamic_shapes import empty
-from ..common.kernels import as_floating, cast_to, kind_of
+from ..common.kernels import as_floating, cast_to
 from ..common.op_builders import named, op
 from ..indexing.sorting import searchsorted
 from ..shapes.ranges import even_steps

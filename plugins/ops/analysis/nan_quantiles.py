@@ -122,20 +122,11 @@ def nanmedian(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor; complex numbers are in the order of their real parts, then imaginary parts.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -162,12 +153,8 @@ def nanquantile(
     q
         A number from 0 to 1, or an array of them, of known value. A tensor gets gradients if the
         method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -181,8 +168,6 @@ def nanquantile(
         If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------
@@ -211,12 +196,8 @@ def nanpercentile(
     q
         A number from 0 to 100, or an array of them, of known value. A tensor gets gradients if the
         method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -230,8 +211,6 @@ def nanpercentile(
         If ``q`` is out of range or has more than two axes, or the method is unknown.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------

@@ -293,22 +293,11 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor; complex numbers are in the order of their real parts, then imaginary parts.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers. It is nan if there are nan, or no elements.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice.
 
     Notes
     -----
@@ -337,16 +326,12 @@ def quantile(
     q
         A number from 0 to 1, or an array of them, of known value. A tensor gets gradients, where
         the method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names: ``"linear"`` (the default),
         ``"lower"``, ``"higher"``, ``"midpoint"``, ``"nearest"``, and the nine methods of Hyndman
         and Fan: ``"inverted_cdf"``, ``"averaged_inverted_cdf"``, ``"closest_observation"``,
         ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"linear"``,
         ``"median_unbiased"`` and ``"normal_unbiased"``.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -362,8 +347,6 @@ def quantile(
         If there are no elements.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -399,12 +382,8 @@ def percentile(
     q
         A number from 0 to 100, or an array of them, of known value. A tensor gets gradients, where
         the method interpolates.
-    axis
-        The axis or axes to reduce; all by default.
     method
         How to choose between two elements, by NumPy's names; see :func:`quantile`.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -420,8 +399,6 @@ def percentile(
         If there are no elements.
     TypeError
         If ``x`` is complex, or boolean and the method interpolates, or ``q`` is not real.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     References
     ----------

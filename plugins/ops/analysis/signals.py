@@ -250,17 +250,10 @@ def bartlett(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; below 1 there are none.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -278,17 +271,10 @@ def blackman(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -306,17 +292,10 @@ def hamming(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -334,17 +313,10 @@ def hanning(M: int, dtype: Any = None) -> Tensor:
     ----------
     M
         The number of points; there are none below 1.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
     A vector of ``M`` weights, 1 in the middle if ``M`` is odd.
-
-    Raises
-    ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -374,8 +346,6 @@ def kaiser(M: int, beta: Any, dtype: Any = None) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If ``M`` is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If ``beta`` is not one number.
 

@@ -32,8 +32,6 @@ from ....core.extend import (
 )
 from ..common.op_builders import op
 
-__all__: list[str] = []
-
 Array = NDArray[Any]
 #: The states of a rank's losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2

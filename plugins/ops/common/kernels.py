@@ -13,32 +13,6 @@ import numpy as np
 
 from ....core.extend import F, as_tensor, backend_of, kind_of, numpy_dtype, ops, promoting
 
-__all__ = [
-    "SCALARS",
-    "all_between",
-    "as_floating",
-    "as_like",
-    "at_hand",
-    "cast_to",
-    "complete",
-    "complex_of",
-    "in_float32",
-    "inexact",
-    "kind_of",
-    "nan_where",
-    "native",
-    "picked",
-    "put",
-    "real_of",
-    "reals",
-    "renewed",
-    "scatter_add",
-    "standard",
-    "summed",
-    "truth",
-    "writes_by_arrays",
-]
-
 _HALF, _SINGLE = np.dtype(np.float16), np.dtype(np.float32)
 
 

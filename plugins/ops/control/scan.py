@@ -40,7 +40,6 @@ from ....core.extend import (
     unsure,
 )
 from ..common.op_builders import OPS
-from .joint_scan import joint_scan
 from .subgraphs import (
     REQUIRED,
     Rows,
@@ -49,6 +48,7 @@ from .subgraphs import (
     carried_specs,
     check_dtype,
     check_graph,
+    joint_scan,
     pack_outputs,
     traced_step,
     with_wide_start,

@@ -450,8 +450,6 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 

@@ -124,8 +124,6 @@ def isclose(
 
     Raises
     ------
-    TypeError
-        If an argument is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 
@@ -172,8 +170,6 @@ def allclose(
 
     Raises
     ------
-    TypeError
-        If an argument is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 

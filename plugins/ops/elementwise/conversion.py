@@ -10,8 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_tensor, is_transformed, ops, refuse_bfloat16
-from ..common.kernels import cast_to, kind_of, reals, standard
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Tensor,
+    as_tensor,
+    is_transformed,
+    kind_of,
+    ops,
+    refuse_bfloat16,
+)
+from ..common.kernels import cast_to, reals, standard
 from ..common.op_builders import elementwise, named, op
 from .arithmetic import nonzero_divisor
 
@@ -79,8 +88,6 @@ def cast(x: Any, dtype: Any) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     dtype
         A dtype or its name. A complex value cast to a real dtype keeps its real part; as a
         boolean it is true unless it is 0.
@@ -121,20 +128,10 @@ def cast(x: Any, dtype: Any) -> Tensor:
 def copy(x: Any) -> Tensor:
     """Return the same values as a new tensor; gradients reach ``x``.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     Tensor
         A tensor of the shape and dtype of ``x``, with another identity on tapes.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not convert to a tensor.
 
     Examples
     --------
@@ -241,11 +238,6 @@ def angle(z: Any, deg: bool = False) -> Tensor:
     -------
     A real tensor of the shape of ``z``.
 
-    Raises
-    ------
-    TypeError
-        If ``z`` is not a tensor, an array or a number.
-
     Notes
     -----
     The gradient is ``1j / conj(z)``, and 0 at 0 and for real dtypes.
@@ -277,8 +269,6 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If ``a`` is not a tensor, an array or a number.
     ValueError
         In a trace, or under ``vmap``: the result's dtype depends on the values.
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, numpy_dtype, ops
-from ..common.kernels import cast_to, complex_of, kind_of, native, reals
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, kind_of, numpy_dtype, ops
+from ..common.kernels import cast_to, complex_of, native, reals
 from ..common.op_builders import elementwise, named, op, result_dtype
 
 floor = elementwise(
@@ -86,19 +86,12 @@ def round(x: Any, decimals: int = 0) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     decimals
         The decimal places to keep, 0 by default; a negative number rounds before the point.
 
     Returns
     -------
     A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
-
-    Raises
-    ------
-    TypeError
-        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
 
     Examples
     --------
@@ -119,19 +112,12 @@ def around(x: Any, decimals: int = 0) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     decimals
         The decimal places to keep, 0 by default; a negative number rounds before the point.
 
     Returns
     -------
     A tensor of the shape and dtype of ``x``; booleans become ``float16``, as in NumPy.
-
-    Raises
-    ------
-    TypeError
-        If ``decimals`` is not an integer, or ``x`` is not a tensor, an array or a number.
 
     Examples
     --------
@@ -145,19 +131,9 @@ def around(x: Any, decimals: int = 0) -> Tensor:
 def rint(x: Any) -> Tensor:
     """Round to the nearest integer, halves to even; it has no gradient.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     A tensor of the shape and dtype of ``x``. Integers become floats of the same width as in NumPy.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
 
     Examples
     --------
@@ -450,8 +426,6 @@ def nan_to_num(
 
     Raises
     ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
     ValueError
         If ``copy`` is false.
 

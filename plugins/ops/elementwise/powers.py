@@ -162,8 +162,6 @@ def float_power(x: Any, y: Any) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If an argument is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 

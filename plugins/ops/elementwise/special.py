@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, numpy_dtype
-from ..common.kernels import at_hand, cast_to, inexact, kind_of, reals
+from ....core.extend import BackendUnavailable, F, Op, Tensor, backend_of, kind_of, numpy_dtype
+from ..common.kernels import at_hand, cast_to, inexact, reals
 from ..common.op_builders import elementwise, named, op
 
 
@@ -291,19 +291,9 @@ _sinc = op(
 def sinc(x: Any) -> Tensor:
     """Return ``sin(pi x) / (pi x)``, elementwise, which is 1 at 0.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     A tensor of the shape and dtype of ``x``; integers give ``float64``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` is not a tensor, an array or a number.
 
     Notes
     -----

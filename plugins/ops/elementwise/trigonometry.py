@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F
-from ..common.kernels import at_hand, kind_of, native, standard
+from ....core.extend import F, kind_of
+from ..common.kernels import at_hand, native, standard
 from ..common.op_builders import elementwise
 from .arithmetic import nonzero_divisor
 

@@ -20,22 +20,6 @@ from ..reductions.variance import std
 from ..shapes.joining import concatenate, stack
 from .resizing import images_of
 
-__all__ = [
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "convert_image_dtype",
-    "grayscale_to_rgb",
-    "hsv_to_rgb",
-    "per_image_standardization",
-    "random_brightness",
-    "random_contrast",
-    "rgb_to_grayscale",
-    "rgb_to_hsv",
-]
-
 # how bright red, green and blue look to the eye
 _LUMA = (0.2989, 0.5870, 0.1140)
 
@@ -143,8 +127,6 @@ def random_brightness(image: Any, max_delta: float, generator: Any = None) -> Te
         As for :func:`adjust_brightness`.
     max_delta
         The bound of the random number: it is from ``-max_delta`` to ``max_delta``.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------
@@ -207,8 +189,6 @@ def random_contrast(image: Any, lower: float, upper: float, generator: Any = Non
         As for :func:`adjust_contrast`.
     lower, upper
         The bounds of the factor.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------
@@ -456,11 +436,6 @@ def adjust_saturation(image: Any, saturation_factor: Any) -> Tensor:
 @named_in("image")
 def per_image_standardization(image: Any) -> Tensor:
     """Return each image with mean 0 and variance 1.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------

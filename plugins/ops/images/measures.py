@@ -20,8 +20,6 @@ from ..shapes.reshaping import reshape
 from .colours import convert_image_dtype
 from .resizing import images_of
 
-__all__ = ["image_gradients", "psnr", "sobel_edges", "ssim", "total_variation"]
-
 
 def _pair(a: Any, b: Any, max_val: Any, name: str) -> tuple[Tensor, Tensor, Any]:
     """Return two images as floats of one dtype, and the range of their values."""
@@ -185,11 +183,6 @@ def total_variation(images: Any) -> Tensor:
 def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     """Return the differences between pixels and their next neighbours.
 
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
-
     Returns
     -------
     tuple of Tensor
@@ -215,11 +208,6 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
 @named_in("image")
 def sobel_edges(image: Any) -> Tensor:
     """Return the edges of images found by Sobel filters, along the height and along the width.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------

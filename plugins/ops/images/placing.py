@@ -13,29 +13,10 @@ from ..shapes.rearrangement import flip, swapaxes
 from ..shapes.rearrangement import rot90 as _rot90
 from .resizing import images_of
 
-__all__ = [
-    "central_crop",
-    "crop_to_bounding_box",
-    "flip_left_right",
-    "flip_up_down",
-    "pad_to_bounding_box",
-    "random_crop",
-    "random_flip_left_right",
-    "random_flip_up_down",
-    "resize_with_crop_or_pad",
-    "rot90",
-    "transpose",
-]
-
 
 @named_in("image")
 def flip_left_right(image: Any) -> Tensor:
     """Return images flipped from left to right.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------
@@ -59,11 +40,6 @@ def flip_left_right(image: Any) -> Tensor:
 def flip_up_down(image: Any) -> Tensor:
     """Return images flipped upside down.
 
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
-
     Returns
     -------
     Tensor
@@ -86,13 +62,6 @@ def flip_up_down(image: Any) -> Tensor:
 def random_flip_left_right(image: Any, generator: Any = None) -> Tensor:
     """Return each image unchanged or flipped from left to right, with equal probability.
 
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
-
     Returns
     -------
     Tensor
@@ -114,13 +83,6 @@ def random_flip_left_right(image: Any, generator: Any = None) -> Tensor:
 @named_in("image")
 def random_flip_up_down(image: Any, generator: Any = None) -> Tensor:
     """Return each image unchanged or flipped upside down, with equal probability.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------
@@ -152,8 +114,6 @@ def rot90(image: Any, k: int = 1) -> Tensor:
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     k
         The number of quarter turns; negative ones are clockwise.
 
@@ -178,11 +138,6 @@ def rot90(image: Any, k: int = 1) -> Tensor:
 @named_in("image")
 def transpose(image: Any) -> Tensor:
     """Return images with rows and columns exchanged.
-
-    Parameters
-    ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
 
     Returns
     -------
@@ -210,8 +165,6 @@ def crop_to_bounding_box(
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     offset_height, offset_width
         The first row and column of the part.
     target_height, target_width
@@ -251,8 +204,6 @@ def pad_to_bounding_box(
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     offset_height, offset_width
         The number of rows of zeros above, and of columns to the left.
     target_height, target_width
@@ -291,8 +242,6 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     central_fraction
         The fraction of the height and of the width to keep, above 0 and at most 1.
 
@@ -325,8 +274,6 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     target_height, target_width
         The new size.
 
@@ -363,8 +310,6 @@ def random_crop(value: Any, size: Any, generator: Any = None) -> Tensor:
         A tensor of any shape.
     size
         The size along each axis.
-    generator
-        The :class:`gradtape.random.Generator` that draws; the shared one by default.
 
     Returns
     -------

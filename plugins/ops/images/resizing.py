@@ -21,8 +21,6 @@ from ..shapes.ranges import arange
 from ..shapes.rearrangement import moveaxis
 from ..shapes.reshaping import expand_dims
 
-__all__ = ["resize", "resize_with_pad"]
-
 
 def _triangle(x: Any) -> Any:
     return maximum(0.0, 1.0 - x)
@@ -191,8 +189,6 @@ def resize_with_pad(
 
     Parameters
     ----------
-    image
-        Images of shape ``(..., height, width, channels)``.
     target_height, target_width
         The new size.
     method, antialias

@@ -25,13 +25,14 @@ from ....core.extend import (
     broadcast_shapes,
     decode_index,
     is_open,
+    kind_of,
     largest,
     row_of,
     sizes_differ,
 )
 from ..common.axes import reduced_axes, shape_only
 from ..common.dynamic_shapes import elements, place_between
-from ..common.kernels import as_like, complete, kind_of, picked, put, scatter_add, writes_by_arrays
+from ..common.kernels import as_like, complete, picked, put, scatter_add, writes_by_arrays
 from ..common.op_builders import op
 from .batched_index import batched_index, picked_from_shared
 

@@ -41,8 +41,6 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
     ----------
     condition
         A vector of booleans; if it is shorter than the axis, the rest is false.
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to select along; without it, the flattened ``x``.
 
@@ -57,8 +55,6 @@ def compress(condition: Any, x: Any, axis: int | None = None) -> Tensor:
         If the condition is not a vector.
     IndexError
         If it holds past the end of the axis.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -87,8 +83,6 @@ def extract(condition: Any, x: Any) -> Tensor:
     ----------
     condition
         Booleans of any shape; if there are fewer than elements, the rest is false.
-    x
-        A tensor of any shape and dtype.
 
     Returns
     -------
@@ -309,19 +303,9 @@ def nonzero(x: Any) -> tuple[Tensor, ...]:
 def flatnonzero(x: Any) -> Tensor:
     """Return the indices of the nonzero elements of the flattened ``x``; they have no gradient.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     An integer vector. Its size depends on the values, so a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -335,20 +319,10 @@ def flatnonzero(x: Any) -> Tensor:
 def argwhere(x: Any) -> Tensor:
     """Return the indices of the nonzero elements, one per row; they have no gradient.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     An integer matrix of shape ``(count, x.ndim)``, in C order. Its size depends on the values, so a
     trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------

@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, ops, rank_of
+from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, kind_of, ops, rank_of
 from ..common.axes import one_axis, reduced_axes, refused
-from ..common.kernels import kind_of
 from ..common.op_builders import named, op
 from .selection import INDEX, SIZES_DIFFER
 
@@ -96,13 +95,6 @@ def unique(
     A vector (slices along ``axis``), or a tuple of it and the other requested results, in this
     order. Its size depends on the values, so a trace does not know it.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
-
     Notes
     -----
     The gradient of a value goes to its first occurrence. The same holds for the other set
@@ -154,11 +146,6 @@ def unique_all(x: Any) -> UniqueAllResult:
 
     As in the array API standard, and unlike :func:`unique`, every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
@@ -169,11 +156,6 @@ def unique_all(x: Any) -> UniqueAllResult:
         For each element of ``x``, the index of its value, in the shape of ``x``.
     counts
         How often each value occurs.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -190,22 +172,12 @@ def unique_all(x: Any) -> UniqueAllResult:
 def unique_counts(x: Any) -> UniqueCountsResult:
     """Return the distinct values, and how often each occurs; every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
         A vector in ascending order, of the dtype of ``x``.
     counts
         How often each value occurs.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -222,22 +194,12 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 
     Every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     values
         A vector in ascending order, of the dtype of ``x``.
     inverse_indices
         An integer tensor of the shape of ``x``: ``values[inverse_indices]`` is ``x``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -252,19 +214,9 @@ def unique_inverse(x: Any) -> UniqueInverseResult:
 def unique_values(x: Any) -> Tensor:
     """Return the distinct values, in ascending order; every nan is a separate value.
 
-    Parameters
-    ----------
-    x
-        A tensor of any shape and dtype.
-
     Returns
     -------
     A vector of the dtype of ``x``. Its size depends on the values, so a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers.
 
     Examples
     --------
@@ -324,11 +276,6 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     -------
     A boolean tensor of the shape of ``x``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``values`` does not hold numbers.
-
     Notes
     -----
     nan equals no value.
@@ -368,11 +315,6 @@ def union1d(x: Any, y: Any) -> Tensor:
     -------
     A vector. Its size depends on the values, so a trace does not know it.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
-
     Examples
     --------
     >>> gt.union1d(gt.constant([1, 2]), gt.constant([3, 2])).tolist()
@@ -398,11 +340,6 @@ def intersect1d(x: Any, y: Any, assume_unique: bool = False, return_indices: boo
     -------
     A vector; with ``return_indices`` a tuple of it and two integer vectors. Their size depends on
     the values, so a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------
@@ -433,11 +370,6 @@ def setdiff1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     -------
     A vector. Its size depends on the values: a trace does not know it.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
-
     Examples
     --------
     >>> gt.setdiff1d(gt.constant([3, 1, 2, 3]), gt.constant([2])).tolist()
@@ -464,11 +396,6 @@ def setxor1d(x: Any, y: Any, assume_unique: bool = False) -> Tensor:
     Returns
     -------
     A vector. Its size depends on the values: a trace does not know it.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` or ``y`` does not hold numbers.
 
     Examples
     --------

@@ -122,12 +122,8 @@ def argsort(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If ``kind`` is another word, or comes with ``stable``.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -162,12 +158,8 @@ def sort(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If ``kind`` is another word, or comes with ``stable``.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -237,8 +229,6 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Ten
         If ``kth`` is out of bounds.
     TypeError
         If ``kth`` does not hold integers.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -279,8 +269,6 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> Tensor
         If ``kth`` is out of bounds.
     TypeError
         If ``kth`` does not hold integers.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -457,8 +445,6 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
         If their shapes differ.
     TraceError
         If a trace does not know the number of keys.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

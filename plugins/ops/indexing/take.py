@@ -204,8 +204,6 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         If an index is not an integer.
     ValueError
         If the mode is unknown, or needs a rank that a trace does not know.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -248,8 +246,6 @@ def gather(params: Any, indices: Any, axis: int = 0) -> Tensor:
         If an index is out of bounds.
     TypeError
         If an index is not an integer.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -348,8 +344,6 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Tensor:
         If ``indices`` has a different number of axes.
     IndexError
         If an index is out of bounds or not an integer, or another axis does not broadcast.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -392,8 +386,6 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int | None) -> Tenso
         If ``indices`` has a different number of axes, or ``values`` does not broadcast.
     TypeError
         If ``values`` is of a higher kind than ``x``, such as floats for integers.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

@@ -500,8 +500,6 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     ------
     ValueError
         If sizes on paired axes differ, or axes do not come in pairs.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------

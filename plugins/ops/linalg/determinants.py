@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec
+from ....core.extend import F, Tensor, TensorSpec, kind_of
 from ..common.axes import leading
-from ..common.kernels import as_like, cast_to, kind_of
+from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
 from ..reductions.sums import sum as total
 from ..shapes.diagonals import diagonal
@@ -41,8 +41,6 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
     ------
     ValueError
         If the two axes are the same.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----

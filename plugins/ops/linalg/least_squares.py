@@ -14,6 +14,7 @@ from ....core.extend import (
     as_tensor,
     beside,
     is_open,
+    kind_of,
     largest,
     ops,
     sizes_differ,
@@ -21,7 +22,7 @@ from ....core.extend import (
 )
 from ..common.axes import leading
 from ..common.dynamic_shapes import known_rank
-from ..common.kernels import cast_to, kind_of
+from ..common.kernels import cast_to
 from ..common.op_builders import named, op
 from .decompositions import svdvals, svdvals_kernel
 from .matmul import matmul

@@ -8,10 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, current_backend, floats, functions, in_precision, ops
+from ....core.extend import (
+    F,
+    Tensor,
+    current_backend,
+    floats,
+    functions,
+    in_precision,
+    kind_of,
+    ops,
+)
 from ..common.axes import Axis, along, as_axis, reduced_axes, reduced_shape
 from ..common.dynamic_shapes import empty, known_rank, never_empty
-from ..common.kernels import at_hand, in_float32, kind_of
+from ..common.kernels import at_hand, in_float32
 from ..common.op_builders import named, op
 from .matrices import as_inexact, real_of
 
@@ -180,8 +189,6 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     ------
     ValueError
         If there is no such norm for these axes.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -236,8 +243,6 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     ------
     ValueError
         If ``ord`` is not a number.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------
@@ -359,8 +364,6 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If an axis is out of bounds.
     TypeError
         If ``t`` is not a tensor, an array or a number, or ``axes`` are not integers.
     ValueError

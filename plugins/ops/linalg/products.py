@@ -75,11 +75,6 @@ def outer(x: Any, y: Any) -> Tensor:
     Tensor
         A matrix of shape ``(x.size, y.size)``; complex elements are not conjugated.
 
-    Raises
-    ------
-    TypeError
-        If an operand does not convert to a tensor.
-
     Examples
     --------
     >>> gt.outer(gt.constant([1, 2]), gt.constant([3, 4])).tolist()
@@ -140,8 +135,6 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     ------
     ValueError
         If an array has no axes, or the sizes of the axis differ.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -289,8 +282,6 @@ def cross(
     ------
     ValueError
         If vectors do not have two or three elements, or a trace does not know how many they have.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Examples
     --------

@@ -17,10 +17,11 @@ from ....core.extend import (
     as_tensor,
     default_dtype,
     is_transformed,
+    kind_of,
     sizes_differ,
 )
 from ..common.axes import leading
-from ..common.kernels import at_hand, cast_to, kind_of, nan_where, scatter_add
+from ..common.kernels import at_hand, cast_to, nan_where, scatter_add
 from ..common.op_builders import named, op
 from ..indexing.batched_index import example_numbers
 from ..indexing.take import take
@@ -56,8 +57,6 @@ def one_hot(indices: Any, depth: int, dtype: Any = None) -> Tensor:
         Integers of any shape; one outside ``0 .. depth - 1`` gives a row of zeros.
     depth
         The number of classes, the last axis of the result.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------

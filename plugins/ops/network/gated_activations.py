@@ -19,8 +19,6 @@ from ..common.op_builders import elementwise, named
 from ..shapes.splitting import split
 from .sigmoids import between, sigmoid_kernel
 
-__all__ = ["gelu", "glu", "hard_silu", "mish", "silu"]
-
 
 class Split(NamedTuple):
     """A number as the sum of two.
@@ -482,8 +480,6 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or not a tensor, an array or a number.
     ValueError

@@ -180,8 +180,6 @@ def categorical_cross_entropy(
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If an argument is not a tensor, an array or a number, or ``axis`` is not an integer.
     ValueError
@@ -225,8 +223,6 @@ def kl_divergence(
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If an argument is not a tensor, an array or a number, or ``axis`` is not an integer.
     ValueError
@@ -361,10 +357,6 @@ def cosine_similarity(x: Any, y: Any, axis: int = -1, epsilon: float = 1e-8) -> 
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
-    TypeError
-        If an argument is not a tensor, an array or a number, or ``axis`` is not an integer.
     ValueError
         If the shapes do not broadcast.
 

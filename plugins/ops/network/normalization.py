@@ -247,8 +247,6 @@ def batch_normalization(
 
     Raises
     ------
-    TypeError
-        If an argument is not a tensor, an array or a number.
     ValueError
         If the shapes do not broadcast.
 
@@ -310,8 +308,6 @@ def layer_normalization(
 
     Raises
     ------
-    AxisError
-        If an axis is out of bounds.
     TypeError
         If ``axis`` is not an integer or a tuple of integers.
     ValueError
@@ -381,8 +377,6 @@ def group_normalization(
 
     Raises
     ------
-    TypeError
-        If ``groups`` is not an integer.
     ValueError
         If ``x`` has fewer than two axes, the channels are not divisible by ``groups``, or the
         shapes of ``scale`` and ``offset`` do not fit.

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, floats
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, floats, kind_of
 from ..common.axes import merged, split_first, together
 from ..common.dynamic_shapes import empty
-from ..common.kernels import at_hand, in_float32, kind_of, put
+from ..common.kernels import at_hand, in_float32, put
 from ..common.op_builders import named, op
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 

@@ -13,20 +13,6 @@ from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
 from .sigmoids import between
 
-__all__ = [
-    "celu",
-    "elu",
-    "hard_shrink",
-    "leaky_relu",
-    "relu",
-    "relu6",
-    "selu",
-    "soft_shrink",
-    "softplus",
-    "squareplus",
-    "tanh_shrink",
-]
-
 
 def relu_kernel(xp: Any, x: Any) -> Any:
     """Return ``max(x, 0)``."""

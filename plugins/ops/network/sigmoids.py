@@ -7,20 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor
+from ....core.extend import F, Tensor, kind_of
 from ..common.axes import along, one_axis
-from ..common.kernels import at_hand, in_float32, kind_of, reals
+from ..common.kernels import at_hand, in_float32, reals
 from ..common.op_builders import elementwise, op, same_shape
-
-__all__ = [
-    "hard_sigmoid",
-    "hard_tanh",
-    "log_sigmoid",
-    "log_softmax",
-    "sigmoid",
-    "softmax",
-    "softsign",
-]
 
 
 def sigmoid_kernel(xp: Any, x: Any) -> Any:
@@ -261,8 +251,6 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 

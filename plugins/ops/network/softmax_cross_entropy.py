@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, shapes_differ
+from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, kind_of, shapes_differ
 from ..common.axes import along, leading, one_axis, reduced_axes
-from ..common.kernels import along_axis, as_like, at_hand, cast_to, in_float32, kind_of, nan_where
+from ..common.kernels import along_axis, as_like, at_hand, cast_to, in_float32, nan_where
 from ..common.op_builders import named, op
 from .embeddings import hits
 from .sigmoids import exponential_dtype, log_softmax_kernel, shifted_below_zero, softmax_kernel
@@ -293,8 +293,6 @@ def softmax_cross_entropy_with_logits(*, labels: Any, logits: Any, axis: int = -
 
     Raises
     ------
-    AxisError
-        If the axis is out of bounds.
     TypeError
         If the logits are complex, or ``axis`` is not an integer.
     ValueError

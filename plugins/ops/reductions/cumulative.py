@@ -24,7 +24,7 @@ from ..common.kernels import as_like, in_float32, reals, standard
 from ..common.op_builders import named, op, same_shape
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
-from .builder import summed_dtype, widened
+from .sums import summed_dtype, widened
 
 
 def lines_of(xp: Any, x: Any, axis: Axis, name: str = "scan") -> tuple[Any, Callable[[Any], Any]]:
@@ -191,8 +191,6 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to sum along; by default the flattened tensor is summed.
     dtype
@@ -202,13 +200,6 @@ def cumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -226,8 +217,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to multiply along; by default the flattened tensor.
     dtype
@@ -237,13 +226,6 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Notes
     -----
@@ -312,8 +294,6 @@ def cumulative_max(x: Any, axis: int = 0) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 
@@ -346,8 +326,6 @@ def cumulative_min(x: Any, axis: int = 0) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     TypeError
         If ``x`` is complex, or ``axis`` is not an integer.
 
@@ -389,8 +367,6 @@ def cumulative_sum(
     ------
     ValueError
         If there is no axis, and ``x`` is not a vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -426,8 +402,6 @@ def cumulative_prod(
     ------
     ValueError
         If there is no axis, and ``x`` is not a vector.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

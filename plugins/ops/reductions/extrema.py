@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, ops
+from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, is_open, kind_of, ops
 from ..common.axes import Axis, axis_over, flattened, optional_axis, reduced_axes, reduced_shape
 from ..common.dynamic_shapes import LARGEST, SMALLEST, empty, never_empty
-from ..common.kernels import kind_of, truth
+from ..common.kernels import truth
 from ..common.op_builders import named, op
-from .builder import chosen, kept_by, reduction, same_dtype, start_of
 from .nan_sums import skipping_nan
+from .sums import chosen, kept_by, reduction, same_dtype, start_of
 
 
 def _extreme_rule(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
@@ -80,12 +80,8 @@ def max(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result. It is required with ``where``, and if there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -94,8 +90,6 @@ def max(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
 
@@ -126,12 +120,8 @@ def min(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -139,8 +129,6 @@ def min(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there is no element to choose from, or ``where`` comes without ``initial``.
 
@@ -169,10 +157,6 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     ----------
     x
         A tensor of numbers, of any shape.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -184,8 +168,6 @@ def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         If there are no elements, or an axis is given twice.
     TypeError
         If ``x`` is boolean.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
 
     Notes
     -----
@@ -231,12 +213,8 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If there is no element to choose from.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -267,12 +245,8 @@ def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If there is no element to choose from.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -323,12 +297,8 @@ def nanmax(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -336,8 +306,6 @@ def nanmax(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there are no elements at all, or ``where`` comes without ``initial``.
 
@@ -365,12 +333,8 @@ def nanmin(
         A real tensor of any shape.
     axis
         The axis or axes to search; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     initial
         A bound of the result; it is needed with ``where``, and where there may be no elements.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -378,8 +342,6 @@ def nanmin(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If there are no elements at all, or ``where`` comes without ``initial``.
 
@@ -441,10 +403,6 @@ def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     ------
     ValueError
         If all of the elements to choose from are nan, or there are none.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -478,10 +436,6 @@ def nanargmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor
     ------
     ValueError
         If all of the elements to choose from are nan, or there are none.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------

@@ -7,9 +7,8 @@ from typing import Any
 from ....core.extend import Tensor, as_dtype, as_tensor, ops
 from ..common.axes import as_axis, axis_over
 from ..common.op_builders import named
-from .builder import degrees, kept_by
 from .cumulative import cumprod, cumsum
-from .sums import mean, prod
+from .sums import degrees, kept_by, mean, prod
 from .sums import sum as total
 from .variance import root_of_variance, var
 
@@ -37,30 +36,17 @@ def nansum(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to sum in, and of the result.
     initial
         The start value of the sum, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer. It is 0 where all elements are nan.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
@@ -89,30 +75,17 @@ def nanprod(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to multiply over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to multiply in, and of the result.
     initial
         The start value of the product, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer. It is 1 where all elements are nan.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
@@ -133,8 +106,6 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to sum along; by default the flattened tensor is summed.
     dtype
@@ -144,13 +115,6 @@ def nancumsum(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -166,8 +130,6 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to multiply along; by default the flattened tensor.
     dtype
@@ -177,13 +139,6 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     -------
     A tensor of the shape and dtype of ``x``, or one-dimensional if ``axis`` is None; small integers
     give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
-    TypeError
-        If ``axis`` is neither None nor one integer.
 
     Examples
     --------
@@ -212,16 +167,10 @@ def nanmean(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to average over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the result, in which the mean is computed.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -232,10 +181,6 @@ def nanmean(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` is neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
@@ -271,19 +216,11 @@ def nanvar(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
         default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to compute in.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if you have it already. Gradients reach it.
     correction
@@ -298,8 +235,6 @@ def nanvar(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.
@@ -338,19 +273,11 @@ def nanstd(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``, for ``n`` elements that are not nan; 0 by
         default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to compute in.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction
@@ -365,8 +292,6 @@ def nanstd(
     ------
     TypeError
         If ``x`` is floating or complex, and ``dtype`` neither.
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.

@@ -1,29 +1,174 @@
-"""Sums, means and products over axes, and the logarithm of a sum of exponentials.
+"""Sums, means and products over axes, the logarithm of a sum of exponentials, and any reduction.
 
-Counts of true elements, and whether any or all are true, have no gradients.
+Every gradient rule sends the upstream gradient back along the reduced axes with ``unreduce_like``.
+NumPy's ``where=``, ``initial=`` and ``dtype=`` are made of other ops. Counts of true elements, and
+whether any or all are true, have no gradients.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, ops
-from ..common.axes import Axis, as_axis, axis_over, reduced_shape
-from ..common.kernels import cast_to, in_float32, inexact, kind_of, reals
-from .builder import (
-    averaged,
-    chosen,
-    count_of,
-    counted,
-    in_dtype,
-    reduction,
-    started_from,
-    summed_dtype,
-    widened,
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_dtype,
+    as_tensor,
+    beside,
+    broadcast_shapes,
+    kind_of,
+    numpy_dtype,
+    ops,
+    shapes_differ,
 )
+from ..common.axes import Axis, along, as_axis, axis_over, reduced_shape
+from ..common.kernels import cast_to, in_float32, inexact, real_of, reals
+from ..common.op_builders import op
+
+
+def reduction(
+    name: str,
+    kernel: Callable[..., Any],
+    dtype: Callable[[Any], Any],
+    rule: Callable[..., Any] | None,
+    holomorphic: bool = False,
+    batch: Any = None,
+    jvp: Any = None,
+    **traits: Any,
+) -> Op:
+    """Make a reduction; ``dtype`` gives the result's dtype from the input's.
+
+    ``traits`` are further arguments of :class:`Op`.
+    """
+
+    def infer(x: Any, axis: Axis, keepdims: bool, **params: Any) -> tuple[Any, Any]:
+        return reduced_shape(x.shape, axis, keepdims, name), np.dtype(dtype(x.dtype))
+
+    return op(
+        name,
+        kernel,
+        gradients={"x": rule},
+        infer=infer,
+        holomorphic=holomorphic,
+        batch=batch or along("axis"),
+        jvp=jvp,
+        **traits,
+    )
+
+
+def widened(xp: Any, x: Any, dtype: Callable[[Any], Any]) -> Any:
+    """Return booleans and integers in the dtype of the result, others unchanged.
+
+    NumPy's reductions widen them; other libraries refuse some, or widen to another dtype.
+    """
+    return cast_to(xp, x, dtype(numpy_dtype(x.dtype))) if kind_of(x.dtype) in "biu" else x
+
+
+def same_dtype(dtype: Any) -> Any:
+    return dtype
+
+
+def summed_dtype(dtype: Any) -> Any:
+    return np.sum(np.empty(0, dtype)).dtype  # NumPy widens small integers
+
+
+# -- NumPy's options -------------------------------------------------------------------------------
+
+
+def degrees(name: str, ddof: float, correction: float | None) -> float:
+    """Return the number to subtract from the count: ``ddof`` or ``correction``."""
+    if correction is None:
+        return ddof
+    if ddof:
+        raise ValueError(f"{name}: ddof and correction mean the same; pass one of them")
+    return correction
+
+
+def kept_by(x: Any, where: Any, name: str) -> Any:
+    """Return which elements of ``x`` count, as booleans of its shape; None for all."""
+    if where is None or where is True:
+        return None
+    where = beside(where, x)
+    where = where if where.dtype.kind == "b" else where != 0
+    joined = broadcast_shapes(x.shape, where.shape, op=name)
+    if shapes_differ(joined, x.shape):
+        raise ValueError(
+            f"{name}: where of shape {where.shape} does not broadcast to shape {x.shape}"
+        )
+    # in the dtype of booleans, so that only the shape of x matters
+    return ops["broadcast_like"](where, ops["equal"](x, x))
+
+
+def chosen(x: Any, kept: Any, fill: Any) -> Any:
+    """Return ``x`` with ``fill`` instead of the elements that do not count."""
+    return x if kept is None else ops["where"](kept, x, fill)
+
+
+def counted(x: Any, dtype: Any, where: Any, fill: Any, name: str) -> Any:
+    """Return ``x`` in the dtype to reduce in, with ``fill`` where elements do not count."""
+    x = as_tensor(x)
+    if dtype is not None:
+        x = in_dtype(x, as_dtype(dtype))
+    return chosen(x, kept_by(x, where, name), bool(fill) if x.dtype.kind == "b" else fill)
+
+
+def started_from(initial: Any, join: Any, result: Any, dtype: Any, name: str) -> Any:
+    """Return a reduction started from ``initial``, in its own dtype."""
+    result = result if dtype is None else in_dtype(result, as_dtype(dtype))
+    if initial is None:
+        return result
+    return join(result, start_of(initial, result, name))
+
+
+def start_of(initial: Any, like: Any, name: str) -> Any:
+    """Return the start value of a reduction, in the dtype of ``like``.
+
+    Raises
+    ------
+    OverflowError
+        If it is a Python number that the integer dtype cannot hold.
+    """
+    if type(initial) in (int, float) and like.dtype.kind in "iu":
+        try:
+            initial = np.asarray(int(initial), like.dtype)
+        except (OverflowError, ValueError) as error:
+            raise OverflowError(f"{name}: initial={initial}: {error}") from None
+    return in_dtype(beside(initial, like), like.dtype)
+
+
+def averaged(x: Any, dtype: Any, where: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return ``x`` in the dtype to average in, which elements count, and the result's dtype."""
+    x = as_tensor(x)
+    result = inexact(x.dtype) if dtype is None else as_dtype(dtype)
+    if result.name == "float16":  # its sums soon overflow
+        x = in_dtype(x, np.dtype(np.float32))
+    else:
+        x = x if dtype is None else in_dtype(x, result)  # integers are cut off before the sum
+        x = in_dtype(x, result if result.kind in "fc" else np.dtype(np.float64))
+    return x, kept_by(x, where, name), result
+
+
+def count_of(kept: Any, like: Any, axis: Axis, keepdims: bool) -> Any:
+    """Return how many elements count (all, if ``kept`` is None), in the real dtype of ``like``."""
+    if kept is None:
+        return ops["size_over"](like, axis=axis)
+    return ops["sum"](
+        ops["cast"](kept, dtype=real_of(like.dtype).name), axis=axis, keepdims=keepdims
+    )
+
+
+def in_dtype(x: Any, dtype: Any) -> Any:
+    """Return ``x`` in a dtype, or ``x`` itself if it has that dtype."""
+    return x if x.dtype == dtype else ops["cast"](x, dtype=np.dtype(dtype).name)
+
+
+# -- sums, means and products ----------------------------------------------------------------------
 
 
 def _mean_rule(g: Any, x_like: Any, axis: Axis, keepdims: bool) -> Any:
@@ -69,18 +214,12 @@ def sum(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to sum in, and of the result.
     initial
         What the sum starts from, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
@@ -89,12 +228,6 @@ def sum(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
-    TypeError
-        If ``axis`` does not hold integers, or ``dtype`` is not a dtype.
     OverflowError
         If ``initial`` is an integer that the result's dtype cannot hold.
 
@@ -119,28 +252,15 @@ def mean(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to average over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the result, in which the mean is computed.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; ``float64`` for
     integers. The mean of no elements is nan.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Examples
     --------
@@ -196,30 +316,17 @@ def prod(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to multiply over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype to multiply in, and of the result.
     initial
         What the product starts from, a number or a tensor; gradients reach it.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A tensor of the shape of ``x`` without the axes, of the dtype of ``x``; small integers and
     booleans give NumPy's default integer.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Notes
     -----
@@ -277,8 +384,6 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
         A real tensor of any shape.
     axis
         The axis or axes to sum over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
@@ -287,8 +392,6 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     TypeError
         If ``x`` is complex.
 
@@ -339,23 +442,10 @@ def any(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     ----------
     x
         A tensor of any shape and dtype; nan is true.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A boolean tensor of the shape of ``x`` without the axes; false if there are no elements.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Examples
     --------
@@ -374,23 +464,10 @@ def all(x: Any, axis: Any = None, keepdims: bool = False, *, where: Any = None) 
     ----------
     x
         A tensor of any shape and dtype; nan is true.
-    axis
-        The axis or axes to reduce; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
 
     Returns
     -------
     A boolean tensor of the shape of ``x`` without the axes; true if there are no elements.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``.
 
     Examples
     --------
@@ -407,23 +484,12 @@ def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to count over; all by default.
-    keepdims
-        Leave the axes in the result, with size 1.
 
     Returns
     -------
     An integer tensor of the shape of ``x`` without the axes.
-
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    ValueError
-        If an axis is given twice.
 
     Examples
     --------

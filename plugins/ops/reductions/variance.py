@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, numpy_dtype, ops
+from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, kind_of, numpy_dtype, ops
 from ..common.axes import Axis, as_axis
-from ..common.kernels import at_hand, cast_to, inexact, kind_of, real_of
+from ..common.kernels import at_hand, cast_to, inexact, real_of
 from ..shapes.adjoints import size_over
-from .builder import chosen, count_of, degrees, in_dtype, kept_by, reduction
+from .sums import chosen, count_of, degrees, in_dtype, kept_by, reduction
 
 
 def _var_kernel(
@@ -97,19 +97,11 @@ def var(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``: 0 gives the biased variance (the default),
         1 the unbiased one.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the sums and of the result.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction
@@ -122,8 +114,6 @@ def var(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.
@@ -180,18 +170,10 @@ def std(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
-    axis
-        The axis or axes to reduce; all by default.
     ddof
         The sum of squares is divided by ``n - ddof``; 0 by default.
-    keepdims
-        Leave the axes in the result, with size 1.
     dtype
         The dtype of the sums and of the result.
-    where
-        Which elements count: booleans that broadcast to the shape of ``x``; all by default.
     mean
         The mean, of a shape that broadcasts with ``x``, if it is known already. Gradients reach it.
     correction
@@ -204,8 +186,6 @@ def std(
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If an axis is given twice, or ``where`` does not broadcast to the shape of ``x``, or
         ``ddof`` and ``correction`` are both given.

@@ -28,8 +28,6 @@ from ..common.axes import Axis, aligned, batch_axes, reduced_axes
 from ..common.kernels import SCALARS, cast_to, summed
 from ..common.op_builders import op
 
-__all__: list[str] = []
-
 
 def _unbroadcast(xp: Any, x: Any, like: Any) -> Any:
     shape, extra = like.shape, x.ndim - like.ndim

@@ -98,8 +98,6 @@ def broadcast_to(x: Any, shape: int | Sequence[int]) -> Tensor:
     ------
     ValueError
         If the shape of ``x`` does not broadcast to ``shape``.
-    TypeError
-        If a size is not an integer.
 
     Notes
     -----
@@ -175,11 +173,6 @@ def atleast_1d(*arrays: Any) -> Any:
     Tensor or tuple of Tensor
         Numbers become vectors of size 1; tensors with axes are unchanged.
 
-    Raises
-    ------
-    TypeError
-        If an argument does not convert to a tensor.
-
     Examples
     --------
     >>> gt.atleast_1d(gt.constant(3)).tolist()
@@ -201,11 +194,6 @@ def atleast_2d(*arrays: Any) -> Any:
     -------
     Tensor or tuple of Tensor
         A tuple, or a single tensor for a single argument. A vector of size n has shape ``(1, n)``.
-
-    Raises
-    ------
-    TypeError
-        If an argument does not convert to a tensor.
 
     Examples
     --------
@@ -229,11 +217,6 @@ def atleast_3d(*arrays: Any) -> Any:
     Tensor or tuple of Tensor
         A tuple, or a single tensor for a single argument. A vector of size n has shape
         ``(1, n, 1)``, a matrix ``(m, n, 1)``.
-
-    Raises
-    ------
-    TypeError
-        If an argument does not convert to a tensor.
 
     Examples
     --------
@@ -310,8 +293,6 @@ def tile(x: Any, reps: int | Sequence[int]) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     reps
         The number of copies: one for the last axis, or one for each of the last axes. If there are
         more than axes, ``x`` gets axes of size 1 in front.
@@ -435,8 +416,6 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
         If ``repeats`` does not hold integers.
     ValueError
         If one is negative, or their number is not the size of the axis.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Notes
     -----

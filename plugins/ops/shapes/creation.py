@@ -48,23 +48,9 @@ def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
 def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of zeros.
 
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    dtype
-        The result's dtype; the default dtype if not given.
-
     Returns
     -------
     A tensor of that shape, on the current backend.
-
-    Raises
-    ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
-    ValueError
-        If a size is negative.
 
     Examples
     --------
@@ -78,23 +64,9 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
 def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
     """Return a tensor of ones.
 
-    Parameters
-    ----------
-    shape
-        One size or a sequence of them.
-    dtype
-        The result's dtype; the default dtype if not given.
-
     Returns
     -------
     A tensor of that shape, on the current backend.
-
-    Raises
-    ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
-    ValueError
-        If a size is negative.
 
     Examples
     --------
@@ -110,8 +82,6 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
 
     Parameters
     ----------
-    shape
-        One size or a sequence of them.
     fill_value
         A number, or a tensor that broadcasts to ``shape`` (gradients reach it).
     dtype
@@ -123,8 +93,6 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
 
     Raises
     ------
-    TypeError
-        If ``shape`` does not hold integers, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative, or ``fill_value`` does not broadcast to ``shape``.
 
@@ -149,8 +117,6 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
         The number of columns; ``n`` if not given.
     k
         Which diagonal: above the main one if positive, below it if negative; 0 by default.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -158,8 +124,6 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
 
     Raises
     ------
-    TypeError
-        If a size is not an integer, or ``dtype`` is not a dtype.
     ValueError
         If a size is negative.
 
@@ -183,8 +147,6 @@ def identity(n: int, dtype: Any = None) -> Tensor:
     ----------
     n
         The number of rows and columns.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
@@ -264,11 +226,6 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
 
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
-
     Examples
     --------
     >>> gt.zeros_like(gt.constant([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -291,11 +248,6 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
     Returns
     -------
     A tensor, not connected to ``x``: its gradient is ``None``.
-
-    Raises
-    ------
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -327,8 +279,6 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
     ------
     ValueError
         If ``fill_value`` does not broadcast to the shape of ``x``.
-    TypeError
-        If ``x`` does not hold numbers, or ``dtype`` is not a dtype.
 
     Examples
     --------

@@ -138,8 +138,6 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
     ValueError
         If both axes are the same.
 
@@ -199,18 +197,11 @@ def diagflat(v: Any, k: int = 0) -> Tensor:
     ----------
     v
         A tensor of any shape and dtype, of n elements.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
     Tensor
         A matrix of shape ``(n + abs(k), n + abs(k))`` and the dtype of ``v``.
-
-    Raises
-    ------
-    TypeError
-        If ``k`` is not an integer.
 
     Examples
     --------
@@ -283,17 +274,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     k
         The last diagonal with ones: above the main one if positive, below it if negative; 0 by
         default.
-    dtype
-        The result's dtype; the default dtype if not given.
 
     Returns
     -------
     A tensor of shape ``(N, M)``.
-
-    Raises
-    ------
-    TypeError
-        If ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -351,8 +335,6 @@ def tril(x: Any, k: int = 0) -> Tensor:
     x
         Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix of
         equal rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -381,8 +363,6 @@ def triu(x: Any, k: int = 0) -> Tensor:
     x
         Matrices of any dtype, of shape ``(..., m, n)``; a vector stands for a square matrix, each
         row of which it is.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------

@@ -88,8 +88,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     values
         The values to append, of the shape of ``x`` except for the size of ``axis``; dtypes promote.
     axis
@@ -104,8 +102,6 @@ def append(x: Any, values: Any, axis: int | None = None) -> Tensor:
     ------
     ValueError
         If shapes differ in other axes than ``axis``.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------

@@ -80,19 +80,12 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     ----------
     n
         The number of rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
     m
         The number of columns; ``n`` if not given.
 
     Returns
     -------
     Two ``int64`` vectors, of rows and of columns, which index a matrix.
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
 
     Examples
     --------
@@ -111,19 +104,12 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
     ----------
     n
         The number of rows.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
     m
         The number of columns; ``n`` if not given.
 
     Returns
     -------
     Two ``int64`` vectors, of rows and of columns; a matrix can be indexed with them.
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
 
     Examples
     --------
@@ -159,8 +145,6 @@ def tril_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     ----------
     x
         A matrix; only its shape is used.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -189,8 +173,6 @@ def triu_indices_from(x: Any, k: int = 0) -> tuple[Tensor, ...]:
     ----------
     x
         A matrix, of which the shape is used.
-    k
-        The diagonal: 0 (the default) for the main one, positive above it, negative below it.
 
     Returns
     -------
@@ -225,11 +207,6 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     Returns
     -------
     ``ndim`` vectors, each of the numbers from 0 to ``n - 1``.
-
-    Raises
-    ------
-    TypeError
-        If a number is not an integer.
 
     Examples
     --------

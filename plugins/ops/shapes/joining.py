@@ -118,8 +118,6 @@ def concatenate(arrays: Sequence[Any], axis: int | None = 0) -> Tensor:
     ------
     ValueError
         If there are no arrays, or shapes differ in other axes than ``axis``.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Notes
     -----

@@ -323,8 +323,6 @@ def pad(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     pad_width
         A pair ``(before, after)`` per axis; or one pair, or one integer, for all axes. Or a
         dictionary that gives a pair or an integer for some axes.

@@ -169,8 +169,6 @@ def linspace(
     ------
     ValueError
         If ``num`` is negative, or the bounds do not broadcast.
-    TypeError
-        If ``num`` is not an integer, or ``dtype`` is not a dtype.
 
     Examples
     --------
@@ -344,8 +342,6 @@ def logspace(
     ------
     ValueError
         If ``num`` is negative, or ``start`` and ``stop`` do not broadcast.
-    numpy.exceptions.AxisError
-        If ``axis`` is out of bounds.
 
     Examples
     --------
@@ -404,8 +400,6 @@ def geomspace(
     ------
     ValueError
         If ``num`` is negative, a bound is 0, or ``start`` and ``stop`` do not broadcast.
-    numpy.exceptions.AxisError
-        If ``axis`` is out of bounds.
 
     Notes
     -----

@@ -63,8 +63,6 @@ def transpose(x: Any, axes: Sequence[int] | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axes
         Every axis of ``x`` once: axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 
@@ -96,8 +94,6 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axes
         Every axis of ``x`` once: axis ``i`` of the result is axis ``axes[i]`` of ``x``.
 
@@ -156,8 +152,6 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     source
         The axis or axes to move; the others keep their order.
     destination
@@ -193,8 +187,6 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis to move.
     start
@@ -262,13 +254,6 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Tensor:
     Tensor
         The tensor with the two axes exchanged; the dtype of ``x``.
 
-    Raises
-    ------
-    numpy.exceptions.AxisError
-        If an axis is out of bounds.
-    TypeError
-        If an axis is not an integer.
-
     Examples
     --------
     >>> gt.swapaxes(gt.ones((2, 3, 4)), 0, 2).shape
@@ -324,8 +309,6 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to reverse.
 
@@ -490,8 +473,6 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     shift
         How many positions elements move towards higher indices: one number, or one for each axis.
     axis

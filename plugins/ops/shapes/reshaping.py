@@ -103,8 +103,6 @@ def reshape(
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     shape
         The new shape, a size or a sequence of them; one may be -1, which stands for the remaining
         size.
@@ -124,8 +122,6 @@ def reshape(
     ValueError
         If the elements do not fill the shape, more than one size is -1, or ``order`` is another
         word. ``"A"`` and ``"K"`` refer to the order in memory, which a tensor does not have.
-    TypeError
-        If a size is not an integer.
 
     Examples
     --------
@@ -146,8 +142,6 @@ def ravel(x: Any, order: str = "C") -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     order
         ``"C"`` (the default) for row-major order, ``"F"`` for column-major order, as for
         :func:`reshape`.
@@ -161,8 +155,6 @@ def ravel(x: Any, order: str = "C") -> Tensor:
     ------
     ValueError
         If ``order`` is another word.
-    TypeError
-        If ``x`` does not convert to a tensor.
 
     Examples
     --------
@@ -269,8 +261,6 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         One position or several, as axes of the result; negative ones count from its end.
 
@@ -299,8 +289,6 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Tensor:
 
     Parameters
     ----------
-    x
-        A tensor of any shape and dtype.
     axis
         The axis or axes to remove; by default all that have size 1.
 

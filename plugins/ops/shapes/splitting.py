@@ -131,8 +131,6 @@ def split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0) -> li
         If the parts would not be equal, or the indices are not in ascending order.
     TypeError
         If an index is not an integer.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -194,8 +192,6 @@ def array_split(x: Any, indices_or_sections: int | Sequence[int], axis: int = 0)
     ------
     ValueError
         If the number of parts is below 1.
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
 
     Examples
     --------
@@ -389,8 +385,6 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
     Raises
     ------
-    numpy.exceptions.AxisError
-        If the axis is out of bounds.
     ValueError
         If ``num`` is not the size of the axis, or is missing where the size is unknown.
 
