@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -43,11 +43,15 @@ _HOST = ".core.registry.host"
 
 
 def publish(
-    module_name: str, path: str | None = None, above: Mapping[str, str] = MappingProxyType({})
+    module_name: str,
+    path: str | None = None,
+    above: Mapping[str, str] = MappingProxyType({}),
+    without: Collection[str] = (),
 ) -> None:
     """Show users only the names in a module's ``__all__``, and name its objects by the module.
 
-    Modules in ``__all__`` are published too.
+    Modules in ``__all__`` are published too. A module without ``__all__`` gets one: all that it
+    imports, except names with an underscore and this function.
 
     Parameters
     ----------
@@ -59,8 +63,13 @@ def publish(
     above
         Names that the module cannot import itself, because they are in higher packages: by their
         module, a text with spaces between them. Each is imported at its first use.
+    without
+        Names that the module imports for others and that are not its own.
     """
     module = sys.modules[module_name]
+    if not hasattr(module, "__all__"):
+        held = {x: y for x, y in vars(module).items() if x[0] != "_" and x not in without}
+        vars(module)["__all__"] = [x for x, y in held.items() if y not in (publish, annotations)]
     names = tuple(module.__all__)
     homes = {name: home for home, held in above.items() for name in held.split()}
     here = [vars(module)[name] for name in names if name not in homes]
