@@ -65,7 +65,7 @@ class StoredRule:
 
     def __init__(
         self,
-        op: Op,
+        op: Any,  # an Op; the registry has them as Primitive
         inputs: Sequence[Any],
         outputs: Sequence[TensorSpec],
         params: dict[str, Any],

@@ -387,6 +387,10 @@ class Primitive:
         twin: Self = copy.deepcopy(self.stored, memo).twin
         return twin
 
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run the op on tensors; the active tapes record it."""
+        raise NotImplementedError
+
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of one type, and return arrays of that type.
 

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.table import PACKAGE
+from .hookspecs import HOOKS, PROJECT
 
 #: The environment variable with the names of plugins, those that win first.
 ORDER = "GRADTAPE_PLUGINS_ORDER"
@@ -127,21 +128,12 @@ class PluginInfo:
         The first of its versions whose ops and classes mean what they mean now.
     waiting
         Hooks that are called when what they provide is first needed.
-    ops, rules, kernels, backends, modules, executors, collectives
-        The names of what it provides.
-    late_ops
-        The prefixes of ops that are loaded when first needed.
-    formats
-        The ends of file names whose formats it writes.
-    functions
-        The modules of other libraries whose functions it replaces for tensors.
-    hints
-        The names that gradtape lacks, for which it says what to use instead.
-    names
-        Objects that a text may name, as pairs of kind and name.
-    namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
-    converters, samples, services
-        The names of what it provides.
+    ops, rules, kernels, backends, modules, ...
+        The names of what it provides: a list per hook, of the hook's name, except that ``rules``
+        are those of ops and of ``gradtape_gradients``. ``late_ops`` lists prefixes of ops that are
+        loaded when first needed, ``formats`` ends of file names, ``functions`` modules of other
+        libraries, and ``hints`` names that gradtape lacks. In ``kernels``, ``lowerings`` and
+        ``names``, a name is a pair.
 
     Examples
     --------
@@ -161,29 +153,15 @@ class PluginInfo:
     clashes: list[str] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list, repr=False)
     waiting: set[str] = field(default_factory=set, repr=False)
-    ops: list[str] = field(default_factory=list, repr=False)
-    rules: list[str] = field(default_factory=list, repr=False)
-    kernels: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    backends: list[str] = field(default_factory=list, repr=False)
-    modules: list[str] = field(default_factory=list, repr=False)
-    executors: list[str] = field(default_factory=list, repr=False)
-    collectives: list[str] = field(default_factory=list, repr=False)
-    late_ops: list[str] = field(default_factory=list, repr=False)
-    formats: list[str] = field(default_factory=list, repr=False)
-    functions: list[str] = field(default_factory=list, repr=False)
-    hints: list[str] = field(default_factory=list, repr=False)
-    names: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    namespaces: list[str] = field(default_factory=list, repr=False)
-    lowerings: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    commands: list[str] = field(default_factory=list, repr=False)
-    exporters: list[str] = field(default_factory=list, repr=False)
-    storages: list[str] = field(default_factory=list, repr=False)
-    datasets: list[str] = field(default_factory=list, repr=False)
-    diagnoses: list[str] = field(default_factory=list, repr=False)
-    launchers: list[str] = field(default_factory=list, repr=False)
-    converters: list[Any] = field(default_factory=list, repr=False)
-    samples: list[str] = field(default_factory=list, repr=False)
-    services: list[str] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        for hook in HOOKS:
+            name = hook.removeprefix(f"{PROJECT}_")
+            setattr(self, "rules" if name == "gradients" else name, [])
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> list[Any]: ...
 
     @property
     def provides(self) -> dict[str, list[Any]]:

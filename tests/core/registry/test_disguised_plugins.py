@@ -14,9 +14,9 @@ from typing import Any
 PROGRAM = """
 import json, sys, warnings
 disguised, folder = sys.argv[1] == "disguised", sys.argv[2]
-from gradtape.core.registry import host, info, installed
+from gradtape.core.registry import host, info, loading
 if disguised:
-    find = installed.installed_plugins
+    find = loading.installed_plugins
     def found(hooks):
         plugins, notes = find(hooks)
         for each in plugins:
