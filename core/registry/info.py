@@ -100,6 +100,8 @@ def _normal(distribution: str) -> str:
 #: The version of the plugin interface, major and minor. A plugin may state the one that it was
 #: written for: ``gradtape_api = (1, 0)``.
 API = (1, 0)
+#: The hooks whose results are listed in a field of another name.
+_LISTED = {"gradtape_gradients": "rules"}
 
 
 @dataclass(eq=False)
@@ -153,11 +155,12 @@ class PluginInfo:
     clashes: list[str] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list, repr=False)
     waiting: set[str] = field(default_factory=set, repr=False)
-
-    def __post_init__(self) -> None:
-        for hook in HOOKS:
-            name = hook.removeprefix(f"{PROJECT}_")
-            setattr(self, "rules" if name == "gradients" else name, [])
+    # a field for each hook: type checkers see __getattr__ instead
+    for _hook in HOOKS:
+        _hook = _LISTED.get(_hook, _hook.removeprefix(f"{PROJECT}_"))
+        __annotations__[_hook] = "list[Any]"
+        vars()[_hook] = field(default_factory=list, repr=False)
+    del _hook
 
     if TYPE_CHECKING:
 

@@ -191,8 +191,7 @@ def _walk(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    unbroadcast = F.unbroadcast_like
-    take, known_of = grads.pop, grads.get
+    unbroadcast, take, known_of = F.unbroadcast_like, grads.pop, grads.get
     while records:
         output, record = last()
         kind = type(record)
@@ -220,10 +219,9 @@ def _walk(
             known = known_of(id)
             grads[id] = gx if known is None else _sum(known, gx)
             continue
-        if record is None:
-            continue
         if kind is not list:
-            _run_rare(output, record, records, grads, wanted, raw, useful)
+            if record is not None:
+                _run_rare(output, record, records, grads, wanted, raw, useful)
             continue
         g = take(output, None) if output not in wanted else known_of(output)
         if g is None:

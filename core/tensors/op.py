@@ -303,7 +303,8 @@ register_array_type(Tensor, 100, lambda op: op)
 
 
 # A small model spends most of its time here. So these paths are written out: they dispatch, and
-# write the most common record into the tapes themselves.
+# write the most common record into the tapes themselves. A function for the record alone would make
+# a recorded op of two arrays 4 to 6 % slower.
 
 _NO_PARAMS: dict[str, Any] = {}
 
