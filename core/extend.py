@@ -14,6 +14,8 @@ from .base.array_types import BINARY as BINARY
 from .base.array_types import COMPARISONS as COMPARISONS
 from .base.array_types import UNARY as UNARY
 from .base.array_types import ArrayOperators as ArrayOperators
+from .base.array_types import TensorSpec as TensorSpec
+from .base.array_types import describe as describe
 from .base.array_types import next_id as next_id
 from .base.context import active_graph as active_graph
 from .base.context import active_tapes as active_tapes
@@ -83,8 +85,6 @@ from .base.sizes import shapes_differ as shapes_differ
 from .base.sizes import sizes_differ as sizes_differ
 from .base.sizes import smallest as smallest
 from .base.sizes import unsure as unsure
-from .base.spec import TensorSpec as TensorSpec
-from .base.spec import describe as describe
 from .base.table import F as F
 from .base.table import face as face
 from .base.table import functions as functions
@@ -133,7 +133,7 @@ from .functions.custom_gradients import custom_gradient as custom_gradient
 from .functions.function import STORE as STORE
 from .functions.function import Function as Function
 from .functions.function import function as function
-from .functions.halves import halved as halved
+from .functions.recompute import halved as halved
 from .functions.traces import numpy_random_state as numpy_random_state
 from .graphs.executors import compiled as compiled
 from .graphs.executors import executor as executor
@@ -264,6 +264,7 @@ from .registry.loading import raise_problems as raise_problems
 from .registry.loading import raised as raised
 from .registry.registry import Registry as Registry
 from .tape.tape import GradientTape as GradientTape
+from .tensors.assignment import Stream as Stream
 from .tensors.assignment import exclusive as exclusive
 from .tensors.assignment import put_away as put_away
 from .tensors.assignment import put_back as put_back
@@ -284,7 +285,6 @@ from .tensors.notebooks import Text as Text
 from .tensors.op import BinaryOp as BinaryOp
 from .tensors.op import Op as Op
 from .tensors.op import UnaryOp as UnaryOp
-from .tensors.stream import Stream as Stream
 from .tensors.tensor import Operators as Operators
 from .tensors.tensor import Tensor as Tensor
 from .tensors.value_holder import ValueHolder as ValueHolder

@@ -19,11 +19,10 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from ..base.array_types import ArrayOperators
+from ..base.array_types import ArrayOperators, describe
 from ..base.context import active_batches, active_graph, after_batches, back_in
 from ..base.dtypes import numpy_dtype
 from ..base.sizes import known_size
-from ..base.spec import describe
 from ..base.table import F, ops
 from ..errors import TraceError
 from ..ops.dispatch import backend_of, is_transformed

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from ..base.array_types import TensorSpec
 from ..base.context import active_tapes, recording_to, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.observers import Recorder
-from ..base.spec import TensorSpec
 from ..batches.batched import HIDE, InBatch, outermost
 from ..errors import TraceError
 from ..tensors.tensor import Tensor

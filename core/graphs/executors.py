@@ -8,11 +8,11 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from ..base.array_types import describe
 from ..base.context import muting
 from ..base.dtypes import numpy_dtype
 from ..base.lifetimes import MADE
 from ..base.observers import watcher
-from ..base.spec import describe
 from ..base.table import registry
 from ..base.user_code import warn_user
 from ..errors import PluginError, UnknownOp

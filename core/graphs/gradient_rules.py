@@ -10,9 +10,9 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from ..base.array_types import TensorSpec
 from ..base.context import tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.spec import TensorSpec
 from ..errors import GradientError, TraceError
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed, Rule

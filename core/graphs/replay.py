@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..base.array_types import TensorSpec
 from ..base.context import (
     active_batches,
     active_graph,
@@ -20,7 +21,6 @@ from ..base.context import (
 )
 from ..base.dtypes import computing_in
 from ..base.sizes import Size, dims_of
-from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..batches.batched import key_for_examples, of_each_example, outermost
 from ..errors import GradientError

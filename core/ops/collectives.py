@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.spec import describe
+from ..base.array_types import describe
 from ..errors import DistributedError
 
 Array = NDArray[Any]

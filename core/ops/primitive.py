@@ -28,8 +28,7 @@ from .dispatch import (
 )
 from .kernels import checked_result, watched
 from .promotion import floating_places, in_floats
-from .record import Integers, check_traits, known, signature
-from .rule import BatchRule, ForwardRule, Rule, one_by_one
+from .rule import BatchRule, ForwardRule, Integers, Rule, check_traits, known, one_by_one, signature
 
 
 class _Text:

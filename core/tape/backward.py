@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.array_types import TensorSpec
 from ..base.context import BackwardPass, active_tapes, reducing, running
 from ..base.dtypes import is_differentiable
 from ..base.lifetimes import COUNTS
 from ..base.observers import watcher
 from ..base.sizes import same_shape
-from ..base.spec import TensorSpec
 from ..base.table import F
 from ..base.tree import flatten
 from ..ops.checks import Check

@@ -15,9 +15,9 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ..base.array_types import describe
 from ..base.context import recording_to, using_ended_batches
 from ..base.dtypes import is_differentiable
-from ..base.spec import describe
 from ..base.table import F
 from ..base.user_code import Place, warn_user
 from ..errors import BrokenPathWarning, GradientError

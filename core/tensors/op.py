@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..base.array_types import describe
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.sizes import Open, holds, same_shape
-from ..base.spec import describe
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError
 from ..ops.dispatch import register_array_type, scalar_tables, transforms

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from ..base.array_types import next_id
+from ..base.array_types import TensorSpec, next_id
 from ..base.context import active_batches, active_tapes, changing, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.lifetimes import MADE
 from ..base.observers import Recorder
 from ..base.sizes import same_shape
-from ..base.spec import TensorSpec
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.backward import UnconnectedGradients, unconnected_kind
