@@ -254,12 +254,12 @@ from .registry.host import registry as registry
 from .registry.host import unregister_plugin as unregister_plugin
 from .registry.info import DISABLE as DISABLE
 from .registry.info import MODULES as MODULES
+from .registry.info import NAMED as NAMED
 from .registry.info import VARIABLES as VARIABLES
 from .registry.info import PluginInfo as PluginInfo
 from .registry.info import is_strict as is_strict
 from .registry.info import listed as listed
 from .registry.info import reporting as reporting
-from .registry.kinds import NAMED as NAMED
 from .registry.loading import raise_problems as raise_problems
 from .registry.loading import raised as raised
 from .registry.registry import Registry as Registry

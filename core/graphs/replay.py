@@ -10,6 +10,7 @@ from typing import Any
 
 from ..base.array_types import TensorSpec
 from ..base.context import (
+    Setting,
     active_batches,
     active_graph,
     active_tapes,
@@ -40,12 +41,8 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
     Variables change together, after the last node, so that an error leaves them unchanged.
     """
-    token = running.set((*running.get(), graph))
-    try:
-        with exclusive(graph.updates):
-            return _replay(graph, inputs)
-    finally:
-        running.reset(token)
+    with Setting(running, (*running.get(), graph)), exclusive(graph.updates):
+        return _replay(graph, inputs)
 
 
 def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.table import PACKAGE
+from ..base.context import Setting
+from ..base.table import PACKAGE, face
+from ..errors import PluginError
 from .hookspecs import HOOKS, PROJECT
 
 #: The environment variable with the names of plugins, those that win first.
@@ -29,6 +31,11 @@ MODULES = "GRADTAPE_PLUGIN_MODULES"
 STRICT = "GRADTAPE_PLUGINS_STRICT"
 #: All these variables, for ``gradtape doctor``.
 VARIABLES = (DISABLE, ALLOW, ORDER, STRICT, MODULES)
+#: The kinds of objects that a text may name.
+NAMED = (
+    *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
+    *("schedule", "callback"),
+)
 #: What the list of plugins to use always has.
 _ALWAYS = "gradtape:*"
 _REPORTING = ContextVar("reporting", default=False)
@@ -47,11 +54,8 @@ def reporting() -> Iterator[None]:
     ------
     None
     """
-    token = _REPORTING.set(True)
-    try:
+    with Setting(_REPORTING, True):
         yield
-    finally:
-        _REPORTING.reset(token)
 
 
 def is_strict() -> bool:
@@ -185,6 +189,24 @@ class PluginInfo:
     def __str__(self) -> str:
         where = f" ({self.distribution} {self.version})" if self.distribution else ""
         return f"plugin {self.name!r}{where}"
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a name is bare, or has a package of gradtape in front."""
+    if "::" in name:
+        return name.partition("::")[0] in ("", face().__name__)
+    head, dot, _ = name.partition(".")
+    return not dot or head == face().__name__ or head in face().__all__
+
+
+def refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:
+    """Raise for a reserved name of a plugin that may not use it; ``free`` ends one that it may."""
+    if not info.may_use_reserved_names and is_reserved(name):
+        raise PluginError(
+            f"{info}: the {what} cannot be called {name!r}: bare names, and names that start with "
+            "a package of gradtape, are gradtape's own; call it "
+            f"'{info.distribution or info.name}{free}'"
+        )
 
 
 class Rank:
