@@ -20,7 +20,7 @@ from ..ops.checks import check_rules
 from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import PluginInfo
+from .info import NAMED, PluginInfo, is_reserved, refuse_reserved
 
 if TYPE_CHECKING:
     from .merging import Merged
@@ -29,12 +29,6 @@ Name = TypeVar("Name")
 Item = TypeVar("Item")
 #: Ops by name: all that are known, and those of the plugin that is merged.
 Ops = Mapping[str, Any]
-
-#: The kinds of objects that a text may name.
-NAMED = (
-    *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
-    *("schedule", "callback"),
-)
 
 
 class Clash(PluginError):
@@ -61,7 +55,7 @@ class Kind(Generic[Name, Item]):
         of: str,
         right: Callable[[Any], Any] = bool,
         *,
-        waits: bool = False,
+        waits: bool = True,
         reserves: bool = False,
     ) -> None:
         self.name = name
@@ -111,7 +105,7 @@ class Kind(Generic[Name, Item]):
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
         if self.reserves:
             bare = name.rpartition("::")[2].rpartition(".")[2]
-            _refuse_reserved(info, self.name, name, f".{bare}")
+            refuse_reserved(info, self.name, name, f".{bare}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         """Put the winner among an item's providers in use."""
@@ -128,24 +122,6 @@ class Kind(Generic[Name, Item]):
     def op_of(self, name: Any) -> str:
         """Return the name of the op that an item is, or belongs to; empty if it does not."""
         return "" if not self.for_ops else name if type(name) is str else name[0]
-
-
-def is_reserved(name: str) -> bool:
-    """Return whether a name is bare, or has a package of gradtape in front."""
-    if "::" in name:
-        return name.partition("::")[0] in ("", face().__name__)
-    head, dot, _ = name.partition(".")
-    return not dot or head == face().__name__ or head in face().__all__
-
-
-def _refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:
-    """Raise for a reserved name of a plugin that may not use it; ``free`` ends one that it may."""
-    if not info.may_use_reserved_names and is_reserved(name):
-        raise PluginError(
-            f"{info}: the {what} cannot be called {name!r}: bare names, and names that start with "
-            "a package of gradtape, are gradtape's own; call it "
-            f"'{info.distribution or info.name}{free}'"
-        )
 
 
 class _Listed(Kind[str, Item]):
@@ -413,7 +389,7 @@ class _Names(_Nested[Any]):
         if item is None or isinstance(item, _PLAIN):
             place = f" for the {kind} {text!r}"
             raise self._wrong(info, item, "an object, a function or a class", place)
-        _refuse_reserved(info, kind, text, f"::{text}")
+        refuse_reserved(info, kind, text, f"::{text}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
@@ -481,20 +457,21 @@ class Tables:
     They are in the order of merging: rules and kernels come after the ops that they belong to.
     """
 
-    ops = _Ops("op", "ops (instances of Op)", _is(Primitive))
+    ops = _Ops("op", "ops (instances of Op)", _is(Primitive), waits=False)
     gradients = _Rules(
         "rule",
         "a rule or rules by input",
         lambda rule: callable(rule) or isinstance(rule, Mapping),
+        waits=False,
     )
-    kernels = _Paired("kernel", "(op name, backend name)")
-    backends = _Backends("backend", "backends (instances of Backend)", _is(Backend))
-    modules: Kind[str, type] = Kind("module", "a class", _is(type), waits=True, reserves=True)
-    executors: Kind[str, Callable[..., Any]] = Kind(
-        "executor", "a function of a graph", callable, waits=True
+    kernels = _Paired("kernel", "(op name, backend name)", waits=False)
+    backends = _Backends("backend", "backends (instances of Backend)", _is(Backend), waits=False)
+    modules: Kind[str, type] = Kind("module", "a class", _is(type), reserves=True)
+    executors: Kind[str, Callable[..., Any]] = Kind("executor", "a function of a graph", callable)
+    collectives = _Collectives(
+        "collective", "engines (instances of Engine)", _is(Engine), waits=False
     )
-    collectives = _Collectives("collective", "engines (instances of Engine)", _is(Engine))
-    late_ops = _LateOps("late_op", "a function that returns ops", callable)
+    late_ops = _LateOps("late_op", "a function that returns ops", callable, waits=False)
     formats = _Endings(
         "format",
         "a function, an object with 'write', 'read' or 'open', or a text",
@@ -503,34 +480,28 @@ class Tables:
             or (x and type(x) is str)
             or any(hasattr(x, name) for name in ("write", "read", "open"))
         ),
-        waits=True,
     )
-    functions = _Functions("function", "a function that returns a mapping from names", callable)
-    hints = _Hints("hint", "a mapping from names to texts", _are_texts)
-    names = _Names("name", "a mapping from names to objects", _is(Mapping), waits=True)
-    namespaces = _Namespaces("namespace", "a module, or the path of one", _is_path, waits=True)
-    lowerings = _Paired("lowering", "(op name, target)", waits=True)
-    commands: Kind[str, Callable[..., None]] = Kind(
-        "command", "a function of a parser", callable, waits=True
+    functions = _Functions(
+        "function", "a function that returns a mapping from names", callable, waits=False
     )
-    exporters: Kind[str, Callable[..., Any]] = Kind("exporter", "a function", callable, waits=True)
-    storages = _Endings(
-        "storage", "a storage, which has 'write' and 'read'", _has("write", "read"), waits=True
-    )
-    datasets: Kind[str, Callable[..., Any]] = Kind("dataset", "a function", callable, waits=True)
-    diagnoses: Kind[str, Callable[[], Any]] = Kind("diagnosis", "a function", callable, waits=True)
+    hints = _Hints("hint", "a mapping from names to texts", _are_texts, waits=False)
+    names = _Names("name", "a mapping from names to objects", _is(Mapping))
+    namespaces = _Namespaces("namespace", "a module, or the path of one", _is_path)
+    lowerings = _Paired("lowering", "(op name, target)")
+    commands: Kind[str, Callable[..., None]] = Kind("command", "a function of a parser", callable)
+    exporters: Kind[str, Callable[..., Any]] = Kind("exporter", "a function", callable)
+    storages = _Endings("storage", "a storage, which has 'write' and 'read'", _has("write", "read"))
+    datasets: Kind[str, Callable[..., Any]] = Kind("dataset", "a function", callable)
+    diagnoses: Kind[str, Callable[[], Any]] = Kind("diagnosis", "a function", callable)
     launchers: Kind[str, Any] = Kind(
         "launcher",
         "a launcher (an instance of Launcher)",
         _has("command", "environments"),
-        waits=True,
     )
-    converters = _ByFunction("converter", "a function", callable, waits=True)
-    samples: Kind[str, Sequence[Any]] = Kind(
-        "sample", "a list of samples", _is(Sequence), waits=True
-    )
+    converters = _ByFunction("converter", "a function", callable)
+    samples: Kind[str, Sequence[Any]] = Kind("sample", "a list of samples", _is(Sequence))
     services: Kind[str, Any] = Kind(
-        "service", "an object, or a text 'module:attribute'", _is_service, waits=True
+        "service", "an object, or a text 'module:attribute'", _is_service
     )
 
 

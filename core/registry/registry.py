@@ -20,8 +20,8 @@ from ..ops.primitive import Primitive
 from .changes import Replacements
 from .hooks import near_names
 from .hookspecs import PROJECT
-from .info import PluginInfo
-from .kinds import BY_NAME, NAMED, is_reserved
+from .info import NAMED, PluginInfo, is_reserved
+from .kinds import BY_NAME
 from .merging import Merged
 
 #: Whether a text can be the name of a distribution.
