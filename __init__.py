@@ -35,9 +35,9 @@ _TABLE = {
         "mixed_precision nn ops plot plugin profiler random saving sklearn testing training"
     ),
     ".cli.doctor": "show_versions",
+    ".core.base.array_types": "TensorSpec",
     ".core.base.context": "init_scope",
     ".core.base.dtypes": "default_dtype set_default_dtype",
-    ".core.base.spec": "TensorSpec",
     ".core.functions.custom_gradients": "custom_gradient register_gradient",
     ".core.functions.function": "function",
     ".core.functions.recompute": "recompute_grad",
@@ -60,9 +60,8 @@ _TABLE = {
     ".core.tensors.tensor": "Tensor",
     ".core.tensors.variable": "Variable",
     ".core.transforms.forward": "ForwardAccumulator register_jvp",
-    ".core.transforms.functional": "grad hvp jvp linearize value_and_grad vjp",
+    ".core.transforms.functional": "flatten grad hvp jvp linearize value_and_grad vjp",
     ".core.transforms.jacobians": "hessian jacfwd jacobian jacrev",
-    ".core.transforms.vectors": "flatten",
     ".core.transforms.vmap": "vmap",
     ".layers.model": "Input Model",
     ".plugins.numpy.backend": "limit_threads",
@@ -151,12 +150,12 @@ _TABLE = {
     ),
     ".plugins.ops.shapes.padding": "pad",
     ".plugins.ops.shapes.ranges": "arange geomspace linspace logspace meshgrid",
-    ".plugins.ops.shapes.reshaping": "expand_dims ravel reshape squeeze",
-    ".plugins.ops.shapes.splitting": "array_split dsplit hsplit split unstack vsplit",
     ".plugins.ops.shapes.rearrangement": (
         "flip fliplr flipud matrix_transpose moveaxis permute_dims roll rollaxis rot90 swapaxes "
         "transpose"
     ),
+    ".plugins.ops.shapes.reshaping": "expand_dims ravel reshape squeeze",
+    ".plugins.ops.shapes.splitting": "array_split dsplit hsplit split unstack vsplit",
     ".profiler.profile": "profile",
     ".saving": "load load_weights save save_weights",
 }

@@ -25,10 +25,10 @@ from . import sklearn as sklearn
 from . import testing as testing
 from . import training as training
 from .cli.doctor import show_versions as show_versions
+from .core.base.array_types import TensorSpec as TensorSpec
 from .core.base.context import init_scope as init_scope
 from .core.base.dtypes import default_dtype as default_dtype
 from .core.base.dtypes import set_default_dtype as set_default_dtype
-from .core.base.spec import TensorSpec as TensorSpec
 from .core.functions.custom_gradients import custom_gradient as custom_gradient
 from .core.functions.custom_gradients import register_gradient as register_gradient
 from .core.functions.function import function as function
@@ -85,6 +85,7 @@ from .core.tensors.tensor import Tensor as Tensor
 from .core.tensors.variable import Variable as Variable
 from .core.transforms.forward import ForwardAccumulator as ForwardAccumulator
 from .core.transforms.forward import register_jvp as register_jvp
+from .core.transforms.functional import flatten as flatten
 from .core.transforms.functional import grad as grad
 from .core.transforms.functional import hvp as hvp
 from .core.transforms.functional import jvp as jvp
@@ -95,7 +96,6 @@ from .core.transforms.jacobians import hessian as hessian
 from .core.transforms.jacobians import jacfwd as jacfwd
 from .core.transforms.jacobians import jacobian as jacobian
 from .core.transforms.jacobians import jacrev as jacrev
-from .core.transforms.vectors import flatten as flatten
 from .core.transforms.vmap import vmap as vmap
 from .layers.models.model import Input as Input
 from .layers.models.model import Model as Model

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -43,7 +43,10 @@ _HOST = ".core.registry.host"
 
 
 def publish(
-    module_name: str, path: str | None = None, above: Mapping[str, str] = MappingProxyType({})
+    module_name: str,
+    path: str | None = None,
+    above: Mapping[str, str] = MappingProxyType({}),
+    without: Collection[str] = (),
 ) -> None:
     """Show users only the names in a module's ``__all__``, and name its objects by the module.
 
@@ -60,10 +63,12 @@ def publish(
     above
         Names that the module cannot import itself, because they are in higher packages: by their
         module, a text with spaces between them. Each is imported at its first use.
+    without
+        Names that the module imports for others and that are not its own.
     """
     module = sys.modules[module_name]
     if not hasattr(module, "__all__"):
-        vars(module)["__all__"] = _imported(module)
+        vars(module)["__all__"] = _imported(module, without)
     names = tuple(module.__all__)
     homes = {name: home for home, held in above.items() for name in held.split()}
     here = [vars(module)[name] for name in names if name not in homes]
@@ -89,9 +94,9 @@ def publish(
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
 
 
-def _imported(module: ModuleType) -> list[str]:
+def _imported(module: ModuleType, without: Collection[str]) -> list[str]:
     """Return the names that a module imports in order to publish them."""
-    others = ("annotations", "publish")
+    others = ("annotations", "publish", *without)
     held = [x for x, value in vars(module).items() if not isinstance(value, ModuleType)]
     return sorted(x for x in held if not x.startswith("_") and x not in others)
 

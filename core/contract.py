@@ -2,98 +2,64 @@
 
 It is apart from ``core.extend``, which gradtape's own packages use and which changes with them.
 ``docs/plugins/living-together.md`` says what stays the same, and for how long.
+
+A name that is imported as itself is one that the module offers, for type checkers too.
 """
 
 from __future__ import annotations
 
 from ..public import publish
-from .base.observers import begin_step, end_step
-from .base.sizes import (
-    as_shape,
-    as_size,
-    broadcast_shapes,
-    known_size,
-    largest,
-    same_shape,
-    same_size,
-    shapes_differ,
-    sizes_differ,
-    smallest,
-)
-from .base.table import PACKAGE, F, ops
-from .base.user_code import user_line, warn_user
-from .batches.batched import as_batched, rank_of
-from .errors import BackendUnavailable, PluginError
-from .graphs.graph import Graph
-from .graphs.nodes import Node, Read, Symbol
-from .graphs.optimize import local_constants
-from .graphs.plain import argument_of, by_backend, compiling, default, kernel_of, plain
-from .module.module import Module, saved_classes
-from .ops.backend import Backend, Sender, Stopwatch
-from .ops.collectives import Communicator, Engine
-from .ops.dispatch import backend_of, to_numpy
-from .ops.launching import Launcher, Place, place
-from .ops.rule import NONDIFF
-from .registry.hookspecs import hookimpl
-from .registry.host import registry
-from .registry.info import API, PluginInfo
-from .tensors.assignment import set_arrays
-from .tensors.convert import as_tensor
-from .tensors.op import Op
-
-__all__ = [
-    "API",
-    "NONDIFF",
-    "Backend",
-    "BackendUnavailable",
-    "Communicator",
-    "Engine",
-    "F",
-    "Graph",
-    "Launcher",
-    "Module",
-    "Node",
-    "Op",
-    "Place",
-    "PluginError",
-    "PluginInfo",
-    "Read",
-    "Sender",
-    "Stopwatch",
-    "Symbol",
-    "argument_of",
-    "as_batched",
-    "as_shape",
-    "as_size",
-    "as_tensor",
-    "backend_of",
-    "begin_step",
-    "broadcast_shapes",
-    "by_backend",
-    "compiling",
-    "default",
-    "end_step",
-    "hookimpl",
-    "kernel_of",
-    "known_size",
-    "largest",
-    "local_constants",
-    "ops",
-    "place",
-    "plain",
-    "rank_of",
-    "registry",
-    "same_shape",
-    "same_size",
-    "saved_classes",
-    "set_arrays",
-    "shapes_differ",
-    "sizes_differ",
-    "smallest",
-    "to_numpy",
-    "user_line",
-    "warn_user",
-]
+from .base.observers import begin_step as begin_step
+from .base.observers import end_step as end_step
+from .base.sizes import as_shape as as_shape
+from .base.sizes import as_size as as_size
+from .base.sizes import broadcast_shapes as broadcast_shapes
+from .base.sizes import known_size as known_size
+from .base.sizes import largest as largest
+from .base.sizes import same_shape as same_shape
+from .base.sizes import same_size as same_size
+from .base.sizes import shapes_differ as shapes_differ
+from .base.sizes import sizes_differ as sizes_differ
+from .base.sizes import smallest as smallest
+from .base.table import F as F
+from .base.table import ops as ops
+from .base.user_code import user_line as user_line
+from .base.user_code import warn_user as warn_user
+from .batches.batched import as_batched as as_batched
+from .batches.batched import rank_of as rank_of
+from .errors import BackendUnavailable as BackendUnavailable
+from .errors import PluginError as PluginError
+from .graphs.graph import Graph as Graph
+from .graphs.nodes import Node as Node
+from .graphs.nodes import Read as Read
+from .graphs.nodes import Symbol as Symbol
+from .graphs.optimize import local_constants as local_constants
+from .graphs.plain import argument_of as argument_of
+from .graphs.plain import by_backend as by_backend
+from .graphs.plain import compiling as compiling
+from .graphs.plain import default as default
+from .graphs.plain import kernel_of as kernel_of
+from .graphs.plain import plain as plain
+from .module.module import Module as Module
+from .module.module import saved_classes as saved_classes
+from .ops.backend import Backend as Backend
+from .ops.backend import Sender as Sender
+from .ops.backend import Stopwatch as Stopwatch
+from .ops.collectives import Communicator as Communicator
+from .ops.collectives import Engine as Engine
+from .ops.dispatch import backend_of as backend_of
+from .ops.dispatch import to_numpy as to_numpy
+from .ops.launching import Launcher as Launcher
+from .ops.launching import Place as Place
+from .ops.launching import place as place
+from .ops.rule import NONDIFF as NONDIFF
+from .registry.hookspecs import hookimpl as hookimpl
+from .registry.host import registry as registry
+from .registry.info import API as API
+from .registry.info import PluginInfo as PluginInfo
+from .tensors.assignment import set_arrays as set_arrays
+from .tensors.convert import as_tensor as as_tensor
+from .tensors.op import Op as Op
 
 # users find these names in the module of this name, which may not be imported yet
-publish(__name__, f"{PACKAGE}.plugin")
+publish(__name__, __name__.replace("core.contract", "plugin"))

@@ -2,516 +2,300 @@
 
 Errors are in ``core.errors``. Code outside ``core`` imports only from these two modules. The names
 here change with the packages that use them: other distributions import ``gradtape.plugin``.
+
+A name that is imported as itself is one that the module offers, for type checkers too.
 """
 
 from __future__ import annotations
 
-from ..hints import hinted
+from ..hints import hinted as hinted
 from ..public import publish
-from .base.array_types import BINARY, COMPARISONS, UNARY, ArrayOperators, next_id
-from .base.context import (
-    active_graph,
-    active_tapes,
-    calling_in,
-    converting,
-    deriving,
-    init_scope,
-    inlining,
-    is_noted,
-    loop_limit,
-    meant_for,
-    muted,
-    muting,
-    note_answer,
-    recording_to,
-    reducing,
-    setting_up,
-    tell_lacking,
-    tracing_into,
-)
-from .base.dtypes import (
-    CASTING,
-    SCALARS,
-    as_dtype,
-    as_policy,
-    computing,
-    computing_in,
-    default_dtype,
-    in_precision,
-    is_differentiable,
-    kind_of,
-    numpy_dtype,
-    refuse_bfloat16,
-)
-
-# their public names are those of `gradtape.mixed_precision`
+from .base.array_types import BINARY as BINARY
+from .base.array_types import COMPARISONS as COMPARISONS
+from .base.array_types import UNARY as UNARY
+from .base.array_types import ArrayOperators as ArrayOperators
+from .base.array_types import TensorSpec as TensorSpec
+from .base.array_types import describe as describe
+from .base.array_types import next_id as next_id
+from .base.context import active_graph as active_graph
+from .base.context import active_tapes as active_tapes
+from .base.context import calling_in as calling_in
+from .base.context import converting as converting
+from .base.context import deriving as deriving
+from .base.context import init_scope as init_scope
+from .base.context import inlining as inlining
+from .base.context import is_noted as is_noted
+from .base.context import loop_limit as loop_limit
+from .base.context import meant_for as meant_for
+from .base.context import muted as muted
+from .base.context import muting as muting
+from .base.context import note_answer as note_answer
+from .base.context import recording_to as recording_to
+from .base.context import reducing as reducing
+from .base.context import setting_up as setting_up
+from .base.context import tell_lacking as tell_lacking
+from .base.context import tracing_into as tracing_into
+from .base.dtypes import CASTING as CASTING
+from .base.dtypes import SCALARS as SCALARS
 from .base.dtypes import Policy as Policy
+from .base.dtypes import as_dtype as as_dtype
+from .base.dtypes import as_policy as as_policy
+from .base.dtypes import computing as computing
+from .base.dtypes import computing_in as computing_in
+from .base.dtypes import default_dtype as default_dtype
+from .base.dtypes import in_precision as in_precision
+from .base.dtypes import is_differentiable as is_differentiable
+from .base.dtypes import kind_of as kind_of
+from .base.dtypes import numpy_dtype as numpy_dtype
 from .base.dtypes import policy as policy
-from .base.generated import function_from
-from .base.lifetimes import COUNTS, MADE, Kept, WeakIdentityDict
-from .base.observers import Everything, Recorder, Watcher, begin_step, end_step, stage
-from .base.sizes import (
-    Dim,
-    Formula,
-    Open,
-    Shape,
-    Size,
-    agreed,
-    alone,
-    apart,
-    as_shape,
-    as_size,
-    blunt,
-    broadcast_shapes,
-    dims_of,
-    evaluated,
-    exact_quotient,
-    holds,
-    is_open,
-    known_size,
-    largest,
-    lowered,
-    same_shape,
-    same_size,
-    shapes_differ,
-    sizes_differ,
-    smallest,
-    unsure,
-)
-from .base.spec import TensorSpec, describe
-from .base.table import F, face, functions, late, late_entry, ops, services
-from .base.tree import flatten, map_structure, outline, pack_like, paths, structure
-from .base.user_code import is_users_call, line_of, not_known, user_line, warn_user
-from .batches.batched import (
-    Batched,
-    Shared,
-    as_batched,
-    check_randomness,
-    has_level,
-    in_words,
-    key_for_examples,
-    leave,
-    rank_of,
-    row_of,
-    seen_rows,
-)
-from .contract import API
-from .errors import BackendUnavailable, PluginError
-from .functions.arguments import are_several, as_inputs, with_checked_shape
-from .functions.concrete import ConcreteFunction, Output, RestoredFunction
-from .functions.control_flow import Branch, Program, batched_graph, holding, joined, trace_branch
-from .functions.custom_gradients import custom_gradient
-from .functions.function import STORE, Function, function
-from .functions.halves import halved
-from .functions.traces import numpy_random_state
-from .graphs.executors import compiled, executor, telling
-from .graphs.gradient_rules import StoredRule, trace_rule
-from .graphs.graph import Graph
-from .graphs.nodes import (
-    BeyondOrder,
-    CustomGradient,
-    Node,
-    NotSaved,
-    Read,
-    Refusal,
-    SharedRule,
-    Symbol,
-    Written,
-    nodes_within,
-)
-from .graphs.optimize import folded, forward_only, joined_pulls, local_constants
-from .graphs.plain import (
-    argument_of,
-    by_backend,
-    compiling,
-    default,
-    kernel_of,
-    node_by_node,
-    plain,
-)
-from .graphs.replay import lifted, replay, run_for_meant
-from .graphs.sizes import shape_in_run
-from .module.attributes import freeze, frozen_variables, is_frozen, overridable
-from .module.calls import call_replaced
-from .module.docstrings import complete_docstring, summary_of
-from .module.losses_and_masks import (
-    ADDED,
-    IN_TRACES,
-    RULED,
-    RULES,
-    add_to_loss,
-    added_losses,
-    apply_constraints,
-    collecting,
-    constrained,
-    forget,
-    forward_pass,
-    keep_adding,
-    keep_mask,
-    keeping_added,
-    losses_of,
-    mask_of,
-    passing,
-    penalties,
-    penalty,
-    ruled_weights,
-)
-from .module.module import Module, saved_classes, snake_case
-from .module.summary import is_unbuilt, lacks_weights, parameters, untrained_arrays
-from .module.untracked import is_code, slots_of, untracked, warn_of_hidden
-from .ops.backend import Backend, Sender, Stopwatch
-from .ops.collectives import (
-    BatchRows,
-    Communicator,
-    Engine,
-    Wish,
-    as_group_of_one,
-    as_one_program,
-    batch_rows,
-    check_by_rank,
-    communicator,
-    compared,
-    connect_to,
-    ranks_in_words,
-    wish,
-    without_examples,
-)
-from .ops.collectives import agreed as collectives_agreed
-from .ops.collectives import told as told_by_ranks
-from .ops.dispatch import (
-    ScalarTable,
-    backend,
-    backend_of,
-    check_same_backend,
-    current_backend,
-    current_device,
-    is_transformed,
-    register_array_type,
-    scope_of,
-    settled,
-    to_numpy,
-)
-from .ops.kernels import FirstRun, check_specs, runs_on_host, watching
-from .ops.launching import PLACE, TRAINING, Launcher, Place, place
-from .ops.promotion import promoting
-from .ops.rule import NONDIFF, Composed
-from .registry.hooks import means_the_same, near_names
-from .registry.hookspecs import hookimpl
-from .registry.host import HOST, register_plugin, registry, unregister_plugin
-from .registry.info import DISABLE, MODULES, VARIABLES, PluginInfo, is_strict, listed, reporting
-from .registry.kinds import NAMED
-from .registry.loading import raise_problems, raised
-from .registry.registry import Registry
-from .tape.tape import GradientTape
-from .tensors.assignment import exclusive, put_away, put_back, set_arrays
-from .tensors.convert import (
-    among,
-    as_tensor,
-    beside,
-    beside_tensors,
-    check_held,
-    constant,
-    floats,
-    host_array,
-    own_array,
-    with_each_other,
-    with_others,
-)
-from .tensors.indexing import decode_index
-from .tensors.notebooks import Text
-from .tensors.op import BinaryOp, Op, UnaryOp
-from .tensors.stream import Stream
-from .tensors.tensor import Operators, Tensor
-from .tensors.value_holder import ValueHolder
-from .tensors.variable import Pending, Variable
-from .transforms.forward import ForwardAccumulator
-from .transforms.vmap import vmap
+from .base.dtypes import refuse_bfloat16 as refuse_bfloat16
+from .base.generated import function_from as function_from
+from .base.lifetimes import COUNTS as COUNTS
+from .base.lifetimes import MADE as MADE
+from .base.lifetimes import Kept as Kept
+from .base.lifetimes import WeakIdentityDict as WeakIdentityDict
+from .base.observers import Everything as Everything
+from .base.observers import Recorder as Recorder
+from .base.observers import Watcher as Watcher
+from .base.observers import begin_step as begin_step
+from .base.observers import end_step as end_step
+from .base.observers import stage as stage
+from .base.sizes import Dim as Dim
+from .base.sizes import Formula as Formula
+from .base.sizes import Open as Open
+from .base.sizes import Shape as Shape
+from .base.sizes import Size as Size
+from .base.sizes import agreed as agreed
+from .base.sizes import alone as alone
+from .base.sizes import apart as apart
+from .base.sizes import as_shape as as_shape
+from .base.sizes import as_size as as_size
+from .base.sizes import blunt as blunt
+from .base.sizes import broadcast_shapes as broadcast_shapes
+from .base.sizes import dims_of as dims_of
+from .base.sizes import evaluated as evaluated
+from .base.sizes import exact_quotient as exact_quotient
+from .base.sizes import holds as holds
+from .base.sizes import is_open as is_open
+from .base.sizes import known_size as known_size
+from .base.sizes import largest as largest
+from .base.sizes import lowered as lowered
+from .base.sizes import same_shape as same_shape
+from .base.sizes import same_size as same_size
+from .base.sizes import shapes_differ as shapes_differ
+from .base.sizes import sizes_differ as sizes_differ
+from .base.sizes import smallest as smallest
+from .base.sizes import unsure as unsure
+from .base.table import F as F
+from .base.table import face as face
+from .base.table import functions as functions
+from .base.table import late as late
+from .base.table import late_entry as late_entry
+from .base.table import ops as ops
+from .base.table import services as services
+from .base.tree import flatten as flatten
+from .base.tree import map_structure as map_structure
+from .base.tree import outline as outline
+from .base.tree import pack_like as pack_like
+from .base.tree import paths as paths
+from .base.tree import structure as structure
+from .base.user_code import is_users_call as is_users_call
+from .base.user_code import line_of as line_of
+from .base.user_code import not_known as not_known
+from .base.user_code import user_line as user_line
+from .base.user_code import warn_user as warn_user
+from .batches.batched import Batched as Batched
+from .batches.batched import Shared as Shared
+from .batches.batched import as_batched as as_batched
+from .batches.batched import check_randomness as check_randomness
+from .batches.batched import has_level as has_level
+from .batches.batched import in_words as in_words
+from .batches.batched import key_for_examples as key_for_examples
+from .batches.batched import leave as leave
+from .batches.batched import rank_of as rank_of
+from .batches.batched import row_of as row_of
+from .batches.batched import seen_rows as seen_rows
+from .contract import API as API
+from .errors import BackendUnavailable as BackendUnavailable
+from .errors import PluginError as PluginError
+from .functions.arguments import are_several as are_several
+from .functions.arguments import as_inputs as as_inputs
+from .functions.arguments import with_checked_shape as with_checked_shape
+from .functions.concrete import ConcreteFunction as ConcreteFunction
+from .functions.concrete import Output as Output
+from .functions.concrete import RestoredFunction as RestoredFunction
+from .functions.control_flow import Branch as Branch
+from .functions.control_flow import Program as Program
+from .functions.control_flow import batched_graph as batched_graph
+from .functions.control_flow import holding as holding
+from .functions.control_flow import joined as joined
+from .functions.control_flow import trace_branch as trace_branch
+from .functions.custom_gradients import custom_gradient as custom_gradient
+from .functions.function import STORE as STORE
+from .functions.function import Function as Function
+from .functions.function import function as function
+from .functions.recompute import halved as halved
+from .functions.traces import numpy_random_state as numpy_random_state
+from .graphs.executors import compiled as compiled
+from .graphs.executors import executor as executor
+from .graphs.executors import telling as telling
+from .graphs.gradient_rules import StoredRule as StoredRule
+from .graphs.gradient_rules import trace_rule as trace_rule
+from .graphs.graph import Graph as Graph
+from .graphs.nodes import BeyondOrder as BeyondOrder
+from .graphs.nodes import CustomGradient as CustomGradient
+from .graphs.nodes import Node as Node
+from .graphs.nodes import NotSaved as NotSaved
+from .graphs.nodes import Read as Read
+from .graphs.nodes import Refusal as Refusal
+from .graphs.nodes import SharedRule as SharedRule
+from .graphs.nodes import Symbol as Symbol
+from .graphs.nodes import Written as Written
+from .graphs.nodes import nodes_within as nodes_within
+from .graphs.optimize import folded as folded
+from .graphs.optimize import forward_only as forward_only
+from .graphs.optimize import joined_pulls as joined_pulls
+from .graphs.optimize import local_constants as local_constants
+from .graphs.plain import argument_of as argument_of
+from .graphs.plain import by_backend as by_backend
+from .graphs.plain import compiling as compiling
+from .graphs.plain import default as default
+from .graphs.plain import kernel_of as kernel_of
+from .graphs.plain import node_by_node as node_by_node
+from .graphs.plain import plain as plain
+from .graphs.replay import lifted as lifted
+from .graphs.replay import replay as replay
+from .graphs.replay import run_for_meant as run_for_meant
+from .graphs.sizes import shape_in_run as shape_in_run
+from .module.attributes import freeze as freeze
+from .module.attributes import frozen_variables as frozen_variables
+from .module.attributes import is_frozen as is_frozen
+from .module.attributes import overridable as overridable
+from .module.calls import call_replaced as call_replaced
+from .module.docstrings import complete_docstring as complete_docstring
+from .module.docstrings import summary_of as summary_of
+from .module.losses_and_masks import ADDED as ADDED
+from .module.losses_and_masks import IN_TRACES as IN_TRACES
+from .module.losses_and_masks import RULED as RULED
+from .module.losses_and_masks import RULES as RULES
+from .module.losses_and_masks import add_to_loss as add_to_loss
+from .module.losses_and_masks import added_losses as added_losses
+from .module.losses_and_masks import apply_constraints as apply_constraints
+from .module.losses_and_masks import collecting as collecting
+from .module.losses_and_masks import constrained as constrained
+from .module.losses_and_masks import forget as forget
+from .module.losses_and_masks import forward_pass as forward_pass
+from .module.losses_and_masks import keep_adding as keep_adding
+from .module.losses_and_masks import keep_mask as keep_mask
+from .module.losses_and_masks import keeping_added as keeping_added
+from .module.losses_and_masks import losses_of as losses_of
+from .module.losses_and_masks import mask_of as mask_of
+from .module.losses_and_masks import passing as passing
+from .module.losses_and_masks import penalties as penalties
+from .module.losses_and_masks import penalty as penalty
+from .module.losses_and_masks import ruled_weights as ruled_weights
+from .module.module import Module as Module
+from .module.module import saved_classes as saved_classes
+from .module.module import snake_case as snake_case
+from .module.summary import is_unbuilt as is_unbuilt
+from .module.summary import lacks_weights as lacks_weights
+from .module.summary import parameters as parameters
+from .module.summary import untrained_arrays as untrained_arrays
+from .module.untracked import is_code as is_code
+from .module.untracked import slots_of as slots_of
+from .module.untracked import untracked as untracked
+from .module.untracked import warn_of_hidden as warn_of_hidden
+from .ops import collectives as _collectives
+from .ops.backend import Backend as Backend
+from .ops.backend import Sender as Sender
+from .ops.backend import Stopwatch as Stopwatch
+from .ops.collectives import BatchRows as BatchRows
+from .ops.collectives import Communicator as Communicator
+from .ops.collectives import Engine as Engine
+from .ops.collectives import Wish as Wish
+from .ops.collectives import as_group_of_one as as_group_of_one
+from .ops.collectives import as_one_program as as_one_program
+from .ops.collectives import batch_rows as batch_rows
+from .ops.collectives import check_by_rank as check_by_rank
+from .ops.collectives import communicator as communicator
+from .ops.collectives import compared as compared
+from .ops.collectives import connect_to as connect_to
+from .ops.collectives import ranks_in_words as ranks_in_words
+from .ops.collectives import wish as wish
+from .ops.collectives import without_examples as without_examples
+from .ops.dispatch import ScalarTable as ScalarTable
+from .ops.dispatch import backend as backend
+from .ops.dispatch import backend_of as backend_of
+from .ops.dispatch import check_same_backend as check_same_backend
+from .ops.dispatch import current_backend as current_backend
+from .ops.dispatch import current_device as current_device
+from .ops.dispatch import is_transformed as is_transformed
+from .ops.dispatch import register_array_type as register_array_type
+from .ops.dispatch import scope_of as scope_of
+from .ops.dispatch import settled as settled
+from .ops.dispatch import to_numpy as to_numpy
+from .ops.kernels import FirstRun as FirstRun
+from .ops.kernels import check_specs as check_specs
+from .ops.kernels import runs_on_host as runs_on_host
+from .ops.kernels import watching as watching
+from .ops.launching import PLACE as PLACE
+from .ops.launching import TRAINING as TRAINING
+from .ops.launching import Launcher as Launcher
+from .ops.launching import Place as Place
+from .ops.launching import place as place
+from .ops.promotion import promoting as promoting
+from .ops.rule import NONDIFF as NONDIFF
+from .ops.rule import Composed as Composed
+from .registry.hooks import means_the_same as means_the_same
+from .registry.hooks import near_names as near_names
+from .registry.hookspecs import hookimpl as hookimpl
+from .registry.host import HOST as HOST
+from .registry.host import register_plugin as register_plugin
+from .registry.host import registry as registry
+from .registry.host import unregister_plugin as unregister_plugin
+from .registry.info import DISABLE as DISABLE
+from .registry.info import MODULES as MODULES
+from .registry.info import NAMED as NAMED
+from .registry.info import VARIABLES as VARIABLES
+from .registry.info import PluginInfo as PluginInfo
+from .registry.info import is_strict as is_strict
+from .registry.info import listed as listed
+from .registry.info import reporting as reporting
+from .registry.loading import raise_problems as raise_problems
+from .registry.loading import raised as raised
+from .registry.registry import Registry as Registry
+from .tape.tape import GradientTape as GradientTape
+from .tensors.assignment import Stream as Stream
+from .tensors.assignment import exclusive as exclusive
+from .tensors.assignment import put_away as put_away
+from .tensors.assignment import put_back as put_back
+from .tensors.assignment import set_arrays as set_arrays
+from .tensors.convert import among as among
+from .tensors.convert import as_tensor as as_tensor
+from .tensors.convert import beside as beside
+from .tensors.convert import beside_tensors as beside_tensors
+from .tensors.convert import check_held as check_held
+from .tensors.convert import constant as constant
+from .tensors.convert import floats as floats
+from .tensors.convert import host_array as host_array
+from .tensors.convert import own_array as own_array
+from .tensors.convert import with_each_other as with_each_other
+from .tensors.convert import with_others as with_others
+from .tensors.indexing import decode_index as decode_index
+from .tensors.notebooks import Text as Text
+from .tensors.op import BinaryOp as BinaryOp
+from .tensors.op import Op as Op
+from .tensors.op import UnaryOp as UnaryOp
+from .tensors.tensor import Operators as Operators
+from .tensors.tensor import Tensor as Tensor
+from .tensors.value_holder import ValueHolder as ValueHolder
+from .tensors.variable import Pending as Pending
+from .tensors.variable import Variable as Variable
+from .transforms.forward import ForwardAccumulator as ForwardAccumulator
+from .transforms.vmap import vmap as vmap
 
-__all__ = [
-    "ADDED",
-    "API",
-    "BINARY",
-    "CASTING",
-    "COMPARISONS",
-    "COUNTS",
-    "DISABLE",
-    "HOST",
-    "IN_TRACES",
-    "MADE",
-    "MODULES",
-    "NAMED",
-    "NONDIFF",
-    "PLACE",
-    "RULED",
-    "RULES",
-    "SCALARS",
-    "STORE",
-    "TRAINING",
-    "UNARY",
-    "VARIABLES",
-    "ArrayOperators",
-    "Backend",
-    "BackendUnavailable",
-    "BatchRows",
-    "Batched",
-    "BeyondOrder",
-    "BinaryOp",
-    "Branch",
-    "Communicator",
-    "Composed",
-    "ConcreteFunction",
-    "CustomGradient",
-    "Dim",
-    "Engine",
-    "Everything",
-    "F",
-    "FirstRun",
-    "Formula",
-    "ForwardAccumulator",
-    "Function",
-    "GradientTape",
-    "Graph",
-    "Kept",
-    "Launcher",
-    "Module",
-    "Node",
-    "NotSaved",
-    "Op",
-    "Open",
-    "Operators",
-    "Output",
-    "Pending",
-    "Place",
-    "PluginError",
-    "PluginInfo",
-    "Program",
-    "Read",
-    "Recorder",
-    "Refusal",
-    "Registry",
-    "RestoredFunction",
-    "ScalarTable",
-    "Sender",
-    "Shape",
-    "Shared",
-    "SharedRule",
-    "Size",
-    "Stopwatch",
-    "StoredRule",
-    "Stream",
-    "Symbol",
-    "Tensor",
-    "TensorSpec",
-    "Text",
-    "UnaryOp",
-    "ValueHolder",
-    "Variable",
-    "Watcher",
-    "WeakIdentityDict",
-    "Wish",
-    "Written",
-    "active_graph",
-    "active_tapes",
-    "add_to_loss",
-    "added_losses",
-    "agreed",
-    "alone",
-    "among",
-    "apart",
-    "apply_constraints",
-    "are_several",
-    "argument_of",
-    "as_batched",
-    "as_dtype",
-    "as_group_of_one",
-    "as_inputs",
-    "as_one_program",
-    "as_policy",
-    "as_shape",
-    "as_size",
-    "as_tensor",
-    "backend",
-    "backend_of",
-    "batch_rows",
-    "batched_graph",
-    "begin_step",
-    "beside",
-    "beside_tensors",
-    "blunt",
-    "broadcast_shapes",
-    "by_backend",
-    "call_replaced",
-    "calling_in",
-    "check_by_rank",
-    "check_held",
-    "check_randomness",
-    "check_same_backend",
-    "check_specs",
-    "collecting",
-    "collectives_agreed",
-    "communicator",
-    "compared",
-    "compiled",
-    "compiling",
-    "complete_docstring",
-    "computing",
-    "computing_in",
-    "connect_to",
-    "constant",
-    "constrained",
-    "converting",
-    "current_backend",
-    "current_device",
-    "custom_gradient",
-    "decode_index",
-    "default",
-    "default_dtype",
-    "deriving",
-    "describe",
-    "dims_of",
-    "end_step",
-    "evaluated",
-    "exact_quotient",
-    "exclusive",
-    "executor",
-    "face",
-    "flatten",
-    "floats",
-    "folded",
-    "forget",
-    "forward_only",
-    "forward_pass",
-    "freeze",
-    "frozen_variables",
-    "function",
-    "function_from",
-    "functions",
-    "halved",
-    "has_level",
-    "hinted",
-    "holding",
-    "holds",
-    "hookimpl",
-    "host_array",
-    "in_precision",
-    "in_words",
-    "init_scope",
-    "inlining",
-    "is_code",
-    "is_differentiable",
-    "is_frozen",
-    "is_noted",
-    "is_open",
-    "is_strict",
-    "is_transformed",
-    "is_unbuilt",
-    "is_users_call",
-    "joined",
-    "joined_pulls",
-    "keep_adding",
-    "keep_mask",
-    "keeping_added",
-    "kernel_of",
-    "key_for_examples",
-    "kind_of",
-    "known_size",
-    "lacks_weights",
-    "largest",
-    "late",
-    "late_entry",
-    "leave",
-    "lifted",
-    "line_of",
-    "listed",
-    "local_constants",
-    "loop_limit",
-    "losses_of",
-    "lowered",
-    "map_structure",
-    "mask_of",
-    "means_the_same",
-    "meant_for",
-    "muted",
-    "muting",
-    "near_names",
-    "next_id",
-    "node_by_node",
-    "nodes_within",
-    "not_known",
-    "note_answer",
-    "numpy_dtype",
-    "numpy_random_state",
-    "ops",
-    "outline",
-    "overridable",
-    "own_array",
-    "pack_like",
-    "parameters",
-    "passing",
-    "paths",
-    "penalties",
-    "penalty",
-    "place",
-    "plain",
-    "promoting",
-    "put_away",
-    "put_back",
-    "raise_problems",
-    "raised",
-    "rank_of",
-    "ranks_in_words",
-    "recording_to",
-    "reducing",
-    "refuse_bfloat16",
-    "register_array_type",
-    "register_plugin",
-    "registry",
-    "replay",
-    "reporting",
-    "row_of",
-    "ruled_weights",
-    "run_for_meant",
-    "runs_on_host",
-    "same_shape",
-    "same_size",
-    "saved_classes",
-    "scope_of",
-    "seen_rows",
-    "services",
-    "set_arrays",
-    "setting_up",
-    "settled",
-    "shape_in_run",
-    "shapes_differ",
-    "sizes_differ",
-    "slots_of",
-    "smallest",
-    "snake_case",
-    "stage",
-    "structure",
-    "summary_of",
-    "tell_lacking",
-    "telling",
-    "to_numpy",
-    "told_by_ranks",
-    "trace_branch",
-    "trace_rule",
-    "tracing_into",
-    "unregister_plugin",
-    "unsure",
-    "untracked",
-    "untrained_arrays",
-    "user_line",
-    "vmap",
-    "warn_of_hidden",
-    "warn_user",
-    "watching",
-    "wish",
-    "with_checked_shape",
-    "with_each_other",
-    "with_others",
-    "without_examples",
-]
+collectives_agreed = _collectives.agreed
+told_by_ranks = _collectives.told
 
-# `contract` first: its names are those of `gradtape.plugin`
-publish(__name__)
+# `contract` first: its names are those of `gradtape.plugin`; two are `gradtape.mixed_precision`'s
+publish(__name__, without=("Policy", "policy"))

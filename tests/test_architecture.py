@@ -226,6 +226,39 @@ def test_texts_name_no_module_above() -> None:
     assert found == {*STRINGS_UPWARD}, "provide it as a service: docs/plugins/names.md"
 
 
+#: The modules of core that import, for type checkers alone, from a package above theirs, and why.
+TYPES_UPWARD = {
+    "core.base.context: graphs, tensors": (
+        "what code above keeps in its variables, and reads as these very classes"
+    ),
+    "core.base.observers: tensors": (
+        "tapes override methods of Recorder, whose parameters are these very classes"
+    ),
+    "core.base.table: registry": "it returns the registry to all of core",
+}
+
+
+def test_types_from_above_have_a_reason() -> None:
+    heights = levels("core")
+    found = set()
+    for path in (INSTALLED / "core").rglob("*.py"):
+        who = dotted(path.with_suffix(""))
+        tree = ast.parse(path.read_text("utf-8"))
+        run = {id(node) for node in imports_that_run(tree)}
+        named = [
+            name.split(".")[1]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and id(node) not in run
+            for name in imported(node, path)
+            if name.startswith("core.")
+        ]
+        here = heights.get(who.split(".")[1], 0) if "." in who else 0
+        above = sorted({name for name in named if heights[name] > here})
+        if above:
+            found.add(f"{who}: {', '.join(above)}")
+    assert found == {*TYPES_UPWARD}, "a class below, such as Primitive for Op, may be enough"
+
+
 def imports_that_run(node: ast.AST) -> Iterator[ast.ImportFrom]:
     """Give the statements ``from … import …`` that are not only for type checkers."""
     if isinstance(node, ast.ImportFrom):

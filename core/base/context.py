@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import BrokenPathWarning, GradientError
 from .user_code import warn_user
@@ -20,6 +20,33 @@ if TYPE_CHECKING:
     from ..tensors.tensor import Tensor
     from ..tensors.variable import Variable
     from .observers import Recorder
+
+V = TypeVar("V")
+
+
+class Setting(AbstractContextManager[V]):
+    """A block in which a context variable has a value.
+
+    Parameters
+    ----------
+    variable
+        The variable, which gets its former value at the end of the block.
+    value
+        The value; ``with`` gives it too.
+    """
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[Any], value: V) -> None:
+        self._variable, self._value = variable, value
+
+    def __enter__(self) -> V:
+        self._token = self._variable.set(self._value)
+        return self._value
+
+    def __exit__(self, *raised: object) -> None:
+        self._variable.reset(self._token)
+
 
 active_tapes: ContextVar[tuple[Recorder, ...]] = ContextVar("gradtape_tapes", default=())
 active_graph: ContextVar[Graph | None] = ContextVar("gradtape_graph", default=None)
@@ -54,17 +81,12 @@ class Batching(NamedTuple):
 active_batches: ContextVar[tuple[Batching, ...]] = ContextVar("gradtape_batches", default=())
 
 
-@contextmanager
-def batched_in(batches: Sequence[Batching]) -> Iterator[None]:
+def batched_in(batches: Sequence[Batching]) -> Setting[tuple[Batching, ...]]:
     """Run a block in these batches alone."""
-    token = active_batches.set(tuple(batches))
-    try:
-        yield
-    finally:
-        active_batches.reset(token)
+    return Setting(active_batches, tuple(batches))
 
 
-def back_in(batches: Sequence[Batching]) -> AbstractContextManager[None]:
+def back_in(batches: Sequence[Batching]) -> Setting[tuple[Batching, ...]]:
     """Run a block in batches that may have ended, in addition to those that run.
 
     A gradient function is written for one example, as the function that it belongs to.
@@ -97,13 +119,12 @@ def inlining(wanted: bool = True) -> Iterator[None]:
     if not wanted:
         yield
         return
-    token = inlined.set(True)
     INLINING.append(None)
     try:
-        yield
+        with Setting(inlined, True):
+            yield
     finally:
         INLINING.pop()
-        inlined.reset(token)
 
 
 #: Turns each rank's gradients with respect to variables into those of all ranks.
@@ -134,14 +155,9 @@ class Mode:
 muted: ContextVar[bool] = ContextVar("gradtape_muted", default=False)
 
 
-@contextmanager
-def muting() -> Iterator[None]:
+def muting() -> Setting[bool]:
     """Run a block in which ops have no effects."""
-    token = muted.set(True)
-    try:
-        yield
-    finally:
-        muted.reset(token)
+    return Setting(muted, True)
 
 
 #: The examples of a batch that effects apply to, if not to all: booleans, the innermost last.
@@ -153,21 +169,14 @@ def meant() -> tuple[Tensor, ...]:
     return () if muted.get() else _meant.get()
 
 
-@contextmanager
-def meant_for(chosen: Tensor) -> Iterator[None]:
+def meant_for(chosen: Tensor) -> Setting[tuple[Tensor, ...]]:
     """Run a block for all examples, with effects only for the chosen ones."""
-    with meaning((*_meant.get(), chosen)):
-        yield
+    return meaning((*_meant.get(), chosen))
 
 
-@contextmanager
-def meaning(masks: tuple[Tensor, ...]) -> Iterator[None]:
+def meaning(masks: tuple[Tensor, ...]) -> Setting[tuple[Tensor, ...]]:
     """Run a block with effects for the examples where all of these masks are true."""
-    token = _meant.set(masks)
-    try:
-        yield
-    finally:
-        _meant.reset(token)
+    return Setting(_meant, masks)
 
 
 #: Converts the functions that modules run, inside a function that AutoGraph traces.
@@ -187,15 +196,9 @@ def as_converted(function: Callable[..., Any]) -> Callable[..., Any]:
 training_mode: ContextVar[Mode | None] = ContextVar("gradtape_training", default=None)
 
 
-@contextmanager
-def calling_in(training: Any) -> Iterator[Mode]:
+def calling_in(training: Any) -> Setting[Mode]:
     """Run a block in which modules called without ``training`` use this value."""
-    mode = Mode(training)
-    token = training_mode.set(mode)
-    try:
-        yield mode
-    finally:
-        training_mode.reset(token)
+    return Setting(training_mode, Mode(training))
 
 
 # While a function is traced: the objects that were asked for an attribute, with its name and value.
@@ -205,15 +208,9 @@ _asked: ContextVar[dict[tuple[int, str], tuple[Any, str, Any]] | None] = Context
 )
 
 
-@contextmanager
-def noting_answers() -> Iterator[dict[tuple[int, str], tuple[Any, str, Any]]]:
+def noting_answers() -> Setting[dict[tuple[int, str], tuple[Any, str, Any]]]:
     """Collect the attributes that traced code reads in a block: object, name and value."""
-    asked: dict[tuple[int, str], tuple[Any, str, Any]] = {}
-    token = _asked.set(asked)
-    try:
-        yield asked
-    finally:
-        _asked.reset(token)
+    return Setting(_asked, {})
 
 
 def told_trainable(x: Any, answer: bool) -> bool:
@@ -244,38 +241,21 @@ running: ContextVar[tuple[BackwardPass | Graph, ...]] = ContextVar("gradtape_run
 loop_limit: ContextVar[int | None] = ContextVar("gradtape_loop_limit", default=None)
 
 
-@contextmanager
-def recording_to(tapes: tuple[Recorder, ...]) -> Iterator[None]:
+def recording_to(tapes: tuple[Recorder, ...]) -> Setting[tuple[Recorder, ...]]:
     """Make ``tapes`` the only active ones for a block."""
-    token = active_tapes.set(tapes)
-    try:
-        yield
-    finally:
-        active_tapes.reset(token)
+    return Setting(active_tapes, tapes)
 
 
-@contextmanager
-def using_ended_batches(allowed: bool) -> Iterator[None]:
+def using_ended_batches(allowed: bool) -> Setting[bool]:
     """Run a block that may use values from ended batches that tapes keep."""
-    token = after_batches.set(allowed or after_batches.get())
-    try:
-        yield
-    finally:
-        after_batches.reset(token)
+    return Setting(after_batches, allowed or after_batches.get())
 
 
 @contextmanager
 def tracing_into(graph: Graph | None, *recorders: Recorder) -> Iterator[None]:
     """Trace a block into ``graph``, hidden from the tapes and batches of the surrounding code."""
-    graph_token = active_graph.set(graph)
-    tapes_token = active_tapes.set(recorders)
-    batches_token = active_batches.set(())
-    try:
+    with Setting(active_graph, graph), recording_to(recorders), batched_in(()):
         yield
-    finally:
-        active_batches.reset(batches_token)
-        active_tapes.reset(tapes_token)
-        active_graph.reset(graph_token)
 
 
 #: Surrounds the blocks in which code makes state once, whatever is traced around them.

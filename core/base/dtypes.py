@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .context import Setting
 from .table import ops
 
 #: Python scalars are weak: they take the dtype of the arrays that they are combined with.
@@ -313,11 +314,8 @@ def policy(policy: str | Policy) -> Iterator[Policy]:
     <Policy 'mixed_bfloat16'>
     """
     chosen = _for_all(policy, "policy")
-    token = _scoped.set(chosen)
-    try:
+    with Setting(_scoped, chosen):
         yield chosen
-    finally:
-        _scoped.reset(token)
 
 
 def _for_all(policy: str | Policy, method: str) -> Policy:
@@ -349,14 +347,9 @@ def as_policy(dtype: Any) -> Policy | None:
     return found
 
 
-@contextmanager
-def computing_in(dtype: str | None) -> Iterator[None]:
+def computing_in(dtype: str | None) -> Setting[str | None]:
     """Run a block that reads variables in a dtype, or in their own dtypes for None."""
-    token = computing.set(dtype)
-    try:
-        yield
-    finally:
-        computing.reset(token)
+    return Setting(computing, dtype)
 
 
 def in_precision(x: Any, dtype: str | None) -> Any:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..registry.registry import Registry
-    from ..tensors.op import Op
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -48,10 +47,9 @@ def registry() -> Registry:
     return found
 
 
-def op_named(name: str) -> Op:
+def op_named(name: str) -> Any:
     """Return an op by its name: pickles of ops hold only the name."""
-    found: Op = ops[name]
-    return found
+    return ops[name]
 
 
 def face() -> Any:
@@ -66,7 +64,7 @@ class OpTable(dict[str, Any]):
     It holds those that were looked up, for speed; it shows all that the registry has.
     """
 
-    def __missing__(self, name: str) -> Op:
+    def __missing__(self, name: str) -> Any:
         op = self[name] = registry().op(name)
         return op
 

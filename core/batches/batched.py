@@ -12,18 +12,16 @@ arrays is the outermost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from ..base.array_types import ArrayOperators
-from ..base.context import active_batches, active_graph, after_batches, back_in
+from ..base.array_types import ArrayOperators, describe
+from ..base.context import Setting, active_batches, active_graph, after_batches, back_in
 from ..base.dtypes import numpy_dtype
 from ..base.sizes import known_size
-from ..base.spec import describe
 from ..base.table import F, ops
 from ..errors import TraceError
 from ..ops.dispatch import backend_of, is_transformed
@@ -112,17 +110,12 @@ _seen: ContextVar[Mapping[int, tuple[slice, int]]] = ContextVar(
 )
 
 
-@contextmanager
-def some_examples(level: int, examples: slice, size: int) -> Iterator[None]:
+def some_examples(level: int, examples: slice, size: int) -> Setting[Any]:
     """Run a block in which ops see only some examples of a batch of ``size`` that has ended.
 
     What they return has fewer rows than arrays from before; no block of examples is a whole batch.
     """
-    token = _seen.set({**_seen.get(), level: (examples, size)})
-    try:
-        yield
-    finally:
-        _seen.reset(token)
+    return Setting(_seen, {**_seen.get(), level: (examples, size)})
 
 
 def seen_rows(x: Batched) -> Any:

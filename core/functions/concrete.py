@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from ..base.array_types import TensorSpec, describe
 from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
 from ..base.lifetimes import MADE, REPLACED
 from ..base.sizes import Open, holds, is_open
-from ..base.spec import TensorSpec, describe
 from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError

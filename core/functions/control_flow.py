@@ -18,12 +18,11 @@ from contextlib import nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from ..base.array_types import next_id
+from ..base.array_types import TensorSpec, next_id
 from ..base.context import active_tapes, muting, recording_to, strictness, tracing_into
 from ..base.dtypes import SCALARS, is_differentiable
 from ..base.observers import Recorder
 from ..base.sizes import known_size
-from ..base.spec import TensorSpec
 from ..base.table import F, ops
 from ..base.tree import flatten
 from ..batches.batched import (

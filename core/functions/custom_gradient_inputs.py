@@ -19,7 +19,7 @@ from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
-from .inspection import key_of, name_of
+from .arguments import key_of, name_of
 
 
 class Parameters:

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from ..base.array_types import TensorSpec
 from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.lifetimes import MADE
-from ..base.spec import TensorSpec
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
 from ..batches.batched import of_each_example
@@ -22,8 +22,8 @@ from ..tensors.convert import as_tensor
 from ..tensors.custom_records import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
+from .arguments import identity_of, name_of
 from .custom_gradient_inputs import Arguments, Layout, Parameters, Uses
-from .inspection import identity_of, name_of
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 P = ParamSpec("P")

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from ..base.array_types import TensorSpec
 from ..base.context import (
     INLINING,
     active_batches,
@@ -25,7 +26,6 @@ from ..base.context import (
 )
 from ..base.dtypes import computing_in
 from ..base.lifetimes import REPLACED
-from ..base.spec import TensorSpec
 from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -33,11 +33,26 @@ from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
-from .arguments import as_declared, conflicting_sizes, fit, with_checked_specs
-from .batches import Unbatched, on_batches
+from .arguments import (
+    as_declared,
+    conflicting_sizes,
+    fit,
+    found_by_name,
+    pickled_as_code,
+    signatures_of,
+    static_key,
+    with_checked_specs,
+)
 from .concrete import ConcreteFunction, output_of
-from .inspection import found_by_name, pickled_as_code, signatures_of, static_key
-from .traces import MAX_TRACES, Traces, checked_trace, leaf_names, told_to_train
+from .traces import (
+    MAX_TRACES,
+    Traces,
+    Unbatched,
+    checked_trace,
+    leaf_names,
+    on_batches,
+    told_to_train,
+)
 
 #: The attribute in which an object keeps the traces of its methods.
 STORE = "_gradtape_functions"

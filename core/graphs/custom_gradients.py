@@ -7,15 +7,14 @@ takes the function's arguments, runs the function again, and contains nodes that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from ..base.context import active_tapes, recording_to, tracing_into
+from ..base.array_types import TensorSpec
+from ..base.context import Setting, active_tapes, recording_to, tracing_into
 from ..base.dtypes import is_differentiable
 from ..base.observers import Recorder
-from ..base.spec import TensorSpec
 from ..batches.batched import HIDE, InBatch, outermost
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
@@ -194,14 +193,9 @@ class _Tracing:
         rules = (("rule", id(rule)) for rule in self._rules.values())
         return function == self.function or function in rules
 
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
+    def going_on(self) -> Setting[Any]:
         """Run a block in which calls of the function refer to shared rules."""
-        token = _tracing.set(self._around)
-        try:
-            yield
-        finally:
-            _tracing.reset(token)
+        return Setting(_tracing, self._around)
 
     def refer(self, name: str, graph: Graph, backward: GradientFunction) -> _Found:
         """Return the shared rule of a call, and what a node that refers to it needs."""

@@ -8,11 +8,11 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from ..base.context import muting
+from ..base.array_types import describe
+from ..base.context import Setting, muting
 from ..base.dtypes import numpy_dtype
 from ..base.lifetimes import MADE
 from ..base.observers import watcher
-from ..base.spec import describe
 from ..base.table import registry
 from ..base.user_code import warn_user
 from ..errors import PluginError, UnknownOp
@@ -39,14 +39,9 @@ _OF_PROCESS = selected.get()
 _TELLING = ", telling"
 
 
-@contextmanager
-def telling() -> Iterator[None]:
+def telling() -> Setting[str]:
     """Make traced functions in a block report their steps to the watcher."""
-    token = selected.set(selected.get().removesuffix(_TELLING) + _TELLING)
-    try:
-        yield
-    finally:
-        selected.reset(token)
+    return Setting(selected, selected.get().removesuffix(_TELLING) + _TELLING)
 
 
 @contextmanager
@@ -82,11 +77,8 @@ def executor(name: str) -> Iterator[None]:
     9.0
     """
     registry().executor(name)  # fail here rather than at the first call
-    token = selected.set(name if watcher.get() is None else name + _TELLING)
-    try:
+    with Setting(selected, name if watcher.get() is None else name + _TELLING):
         yield
-    finally:
-        selected.reset(token)
 
 
 def compiled(graph: Graph, name: str | None = None) -> Run:

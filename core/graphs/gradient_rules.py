@@ -10,9 +10,9 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from ..base.array_types import TensorSpec
 from ..base.context import tracing_into
 from ..base.dtypes import is_differentiable
-from ..base.spec import TensorSpec
 from ..errors import GradientError, TraceError
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed, Rule
@@ -65,7 +65,7 @@ class StoredRule:
 
     def __init__(
         self,
-        op: Op,
+        op: Any,  # an Op; the registry has them as Primitive
         inputs: Sequence[Any],
         outputs: Sequence[TensorSpec],
         params: dict[str, Any],

@@ -13,18 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.array_types import InputSpec, TensorSpec
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
 from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
-from ..base.spec import InputSpec, TensorSpec
 from ..base.table import ops
 from ..base.user_code import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type, to_numpy
 from ..tensors.op import Op
-from .nodes import BaseGraph, CustomGradient, Node, Read, Run, Symbol, Written, nodes_within
+from .nodes import (
+    BaseGraph,
+    CustomGradient,
+    Node,
+    Read,
+    Run,
+    Symbol,
+    Written,
+    graph_text,
+    nodes_within,
+)
 from .sizes import known_integers
-from .text import graph_text
 
 if TYPE_CHECKING:
     from ..tensors.variable import Variable

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ..base.array_types import TensorSpec
 from ..base.context import (
+    Setting,
     active_batches,
     active_graph,
     active_tapes,
@@ -20,7 +22,6 @@ from ..base.context import (
 )
 from ..base.dtypes import computing_in
 from ..base.sizes import Size, dims_of
-from ..base.spec import TensorSpec
 from ..base.table import ops
 from ..batches.batched import key_for_examples, of_each_example, outermost
 from ..errors import GradientError
@@ -40,12 +41,8 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 
     Variables change together, after the last node, so that an error leaves them unchanged.
     """
-    token = running.set((*running.get(), graph))
-    try:
-        with exclusive(graph.updates):
-            return _replay(graph, inputs)
-    finally:
-        running.reset(token)
+    with Setting(running, (*running.get(), graph)), exclusive(graph.updates):
+        return _replay(graph, inputs)
 
 
 def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:

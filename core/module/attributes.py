@@ -18,8 +18,8 @@ from ..base.dtypes import is_differentiable
 from ..base.observers import Everything
 from ..base.table import late
 from ..base.user_code import warn_user
+from ..functions.arguments import found_by_name, pickled_as_code
 from ..functions.function import Function
-from ..functions.inspection import found_by_name, pickled_as_code
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable

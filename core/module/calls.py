@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.array_types import TensorSpec
 from ..base.context import Mode, as_converted, training_mode
 from ..base.sizes import blunt, unsure
-from ..base.spec import TensorSpec
 from ..base.tree import flatten, map_structure
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor

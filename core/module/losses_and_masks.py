@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..base.context import Setting
 from ..base.dtypes import in_precision
 from ..base.lifetimes import WeakIdentityDict
 from ..errors import TraceError
@@ -32,13 +33,10 @@ _MASKS: WeakIdentityDict[Any] = WeakIdentityDict()
 @contextmanager
 def forward_pass(root: Module) -> Iterator[None]:
     """Run a block that calls a module, after dropping the losses that its layers added before."""
-    token = passing.set(True)
-    try:
+    with Setting(passing, True):
         if ADDED:
             forget(root)
         yield
-    finally:
-        passing.reset(token)
 
 
 def forget(root: Module) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..tensors.assignment import Stream
 from ..tensors.notebooks import Text
-from ..tensors.stream import Stream
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .attributes import is_frozen

@@ -16,7 +16,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.spec import describe
+from ..base.array_types import describe
+from ..base.context import Setting
 from ..errors import DistributedError
 
 Array = NDArray[Any]
@@ -401,23 +402,15 @@ def connect_to(found: Communicator | None) -> None:
 @contextmanager
 def as_group_of_one() -> Iterator[None]:
     """Run a block as a group of one, for work that only one rank does."""
-    token, rows = _isolated.set(True), batch_rows.set(None)
-    try:
+    with Setting(_isolated, True), Setting(batch_rows, None):
         yield
-    finally:
-        batch_rows.reset(rows)
-        _isolated.reset(token)
 
 
 @contextmanager
 def as_one_program() -> Iterator[None]:
     """Trace a block as a group of one, for a program over the whole batch of all ranks."""
-    token = _one_program.set(True)
-    try:
-        with as_group_of_one():
-            yield
-    finally:
-        _one_program.reset(token)
+    with Setting(_one_program, True), as_group_of_one():
+        yield
 
 
 def check_by_rank(what: str) -> None:

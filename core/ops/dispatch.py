@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.array_types import Handle
+from ..base.context import Setting
 from ..base.dtypes import SCALARS, as_dtype, numpy_dtype
 from ..base.sizes import Open, as_symbol
 from ..base.table import registry
@@ -297,21 +298,13 @@ def backend(name: str) -> Iterator[Backend]:
     selected = parse_place(name)
     chosen = registry().backend(selected[0])
     _ = chosen.xp  # fail here, with the reason, rather than at the first op
-    token = _selected.set(selected)
-    try:
+    with Setting(_selected, selected):
         yield chosen
-    finally:
-        _selected.reset(token)
 
 
-@contextmanager
-def placed(owner: Backend, device: str) -> Iterator[None]:
+def placed(owner: Backend, device: str) -> Setting[tuple[str, str | None]]:
     """Make new tensors on a device of a backend for a block."""
-    token = _selected.set((owner.name, device or None))
-    try:
-        yield
-    finally:
-        _selected.reset(token)
+    return Setting(_selected, (owner.name, device or None))
 
 
 def parse_place(name: Any) -> tuple[str, str | None]:

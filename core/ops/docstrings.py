@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from ..base.spec import TensorSpec
+from ..base.array_types import TensorSpec
 
 if TYPE_CHECKING:
     from .primitive import Primitive

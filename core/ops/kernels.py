@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.array_types import Handle
+from ..base.array_types import Handle, describe
 from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.observers import Watcher, watcher
 from ..base.sizes import shapes_differ
-from ..base.spec import describe
 from ..base.table import registry
 from ..errors import PluginError
 from .backend import Backend
 from .dispatch import backend_for_type, transforms
-from .record import inferred
+from .rule import inferred
 
 if TYPE_CHECKING:
     from .primitive import Primitive

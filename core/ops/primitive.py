@@ -28,8 +28,7 @@ from .dispatch import (
 )
 from .kernels import checked_result, watched
 from .promotion import floating_places, in_floats
-from .record import Integers, check_traits, known, signature
-from .rule import BatchRule, ForwardRule, Rule, one_by_one
+from .rule import BatchRule, ForwardRule, Integers, Rule, check_traits, known, one_by_one, signature
 
 
 class _Text:
@@ -141,13 +140,6 @@ class Primitive:
         self.kernel = kernel
         self.inputs, self.defaults = signature(name, kernel, inputs, params)
         self.variadic = any(name.startswith("*") for name in self.inputs)
-        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
-            raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
-        self.vjp = vjp
-        self._shapes_only = (vjp, frozenset(shapes_only))  # a replaced rule may read values
-        self._together: tuple[Any, Any] = (None, None)
-        if together is not None:
-            self.pick_by(together)
         self.infer = infer
         self.broadcasts = broadcasts
         self.holomorphic = holomorphic
@@ -166,9 +158,24 @@ class Primitive:
         self.verified = verified
         self.host = host
         self.doc = doc
+        self._begin()
+        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
+            raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
+        self.vjp = vjp
+        self._shapes_only = (vjp, frozenset(shapes_only))  # a replaced rule may read values
+        if together is not None:
+            self.pick_by(together)
+        if gradients is not None:
+            self.set_gradients(gradients)
+        check_traits(self)
+        self._made = self._derivatives()
+
+    def _begin(self) -> None:
+        """Set what is no part of the record: who provides the op, its rules, what it remembers."""
         self.provider: Any = None
         self.rules_provider: Any = None
         self.rules = None
+        self._together: tuple[Any, Any] = (None, None)
         # by the tuple of array types; a unary op also has entries by the bare type
         self._kernels: dict[Any, Callable[..., Any]] = {}
         # the same; these are looked up for every call
@@ -178,10 +185,6 @@ class Primitive:
         #: For a twin: the op that it copies, and the holder of its gradient rule.
         self.original: Any = self
         self.stored: Any = None
-        if gradients is not None:
-            self.set_gradients(gradients)
-        check_traits(self)
-        self._made = self._derivatives()
 
     def _derivatives(self) -> tuple[Any, Any, Any]:
         """Return the rules, the joint rule and the forward rule, without the checks around them."""
@@ -386,6 +389,10 @@ class Primitive:
             return self
         twin: Self = copy.deepcopy(self.stored, memo).twin
         return twin
+
+    def __call__(self, *inputs: Any, **params: Any) -> Any:
+        """Run the op on tensors; the active tapes record it."""
+        raise NotImplementedError
 
     def raw(self, *arrays: Any, **params: Any) -> Any:
         """Run the op on arrays of one type, and return arrays of that type.

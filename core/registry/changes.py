@@ -19,7 +19,6 @@ from .info import PluginInfo
 from .loading import raised
 
 if TYPE_CHECKING:
-    from ..tensors.op import Op
     from .merging import Merged
     from .registry import Registry
 
@@ -28,11 +27,11 @@ class GivenRules:
     """Gradient rules that plugins gave to ops of others, and the rules that these had before."""
 
     def __init__(self) -> None:
-        self._own: dict[Op, tuple[Any, Any, Any]] = {}
+        self._own: dict[Primitive, tuple[Any, Any, Any]] = {}
         #: By op, the rules as the op holds them, and as the plugin gave them.
-        self.given: dict[Op, tuple[Any, Any, Any]] = {}
+        self.given: dict[Primitive, tuple[Any, Any, Any]] = {}
 
-    def give(self, info: PluginInfo | None, op: Op, rules: Any) -> None:
+    def give(self, info: PluginInfo | None, op: Primitive, rules: Any) -> None:
         """Set a plugin's rules for an op, unless ``register_gradient`` has set some.
 
         Parameters
@@ -59,11 +58,11 @@ class GivenRules:
             if self._are_in_use(op):
                 op.rules, op.vjp, op.rules_provider = own
 
-    def _are_in_use(self, op: Op) -> bool:
+    def _are_in_use(self, op: Primitive) -> bool:
         rules, vjp, _ = self.given.get(op, (op, op, op))
         return op.rules is rules and op.vjp is vjp
 
-    def from_elsewhere(self, op: Op) -> str:
+    def from_elsewhere(self, op: Primitive) -> str:
         """Return who replaced an op's own gradient rules.
 
         Parameters

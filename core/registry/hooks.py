@@ -15,14 +15,12 @@ from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..errors import PluginError
-from . import hookspecs
+from .hookspecs import HOOKS, PROJECT
 from .info import API, PluginInfo, Rank
 
-#: The names of all hooks.
-HOOKS = tuple(name for name in vars(hookspecs) if name.startswith(f"{hookspecs.PROJECT}_"))
 #: What has no hooks of its own.
 _VALUES = (type(None), str, bytes, int, float, complex, list, tuple, set, dict)
-_MARK = f"{hookspecs.PROJECT}_impl"  # the attribute that pluggy sets
+_MARK = f"{PROJECT}_impl"  # the attribute that pluggy sets
 
 
 def near_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
@@ -80,7 +78,7 @@ def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[st
             notes.append(_unknown(name, value, newer or mark["optionalhook"]))
             continue
         _check_marked(value)
-        hook = name.removeprefix(f"{hookspecs.PROJECT}_")
+        hook = name.removeprefix(f"{PROJECT}_")
         if hook in hooks:
             raise PluginError(f"{_told(value)} and {_told(hooks[hook].function)} are both {name}")
         rank = Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
@@ -97,7 +95,7 @@ def _attributes(plugin: Any) -> list[tuple[str, Any]]:
 def _unknown(name: str, value: Any, allowed: bool) -> str:
     """Return a note on a hook of another version; raise for a name that seems misspelt."""
     near = near_names(name, HOOKS, cutoff=0.85)
-    if not allowed and (near or not name.startswith(f"{hookspecs.PROJECT}_")):
+    if not allowed and (near or not name.startswith(f"{PROJECT}_")):
         near = near or near_names(name, HOOKS) or f"; there are {', '.join(HOOKS)}"
         raise PluginError(
             f"{_told(value)} is marked with hookimpl, but is not a hook{near}; for a hook of a "

@@ -18,7 +18,7 @@ from ..errors import PluginError
 if TYPE_CHECKING:
     from ..ops.backend import Backend
     from ..ops.collectives import Engine
-    from ..tensors.op import Op
+    from ..ops.primitive import Primitive
 
 PROJECT = "gradtape"
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -95,12 +95,7 @@ def hookimpl(
 
 
 @hookspec
-def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
-    """Return the backends that the plugin provides."""
-
-
-@hookspec
-def gradtape_ops() -> Sequence[Op]:  # type: ignore[empty-body]
+def gradtape_ops() -> Sequence[Primitive]:  # type: ignore[empty-body]
     """Return the ops that the plugin provides.
 
     A third-party op's name is qualified by its distribution: ``"mypackage::myop"``.
@@ -123,6 +118,11 @@ def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type:
     Each is a function of the backend's raw arrays and the op's parameters. It also replaces a
     kernel that gradtape has for this backend.
     """
+
+
+@hookspec
+def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
+    """Return the backends that the plugin provides."""
 
 
 @hookspec
@@ -151,6 +151,15 @@ def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
 
 
 @hookspec
+def gradtape_late_ops() -> Mapping[str, Callable[[], Sequence[Primitive]]]:  # type: ignore[empty-body]
+    """Return functions that return ops, by the prefix of these ops' names.
+
+    ``{"mypackage": load}`` is for many ops that few programs need: ``load()`` is called when an op
+    ``"mypackage::..."`` is first looked up, by a program or a file.
+    """
+
+
+@hookspec
 def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
     """Return formats of weights, by the end of their files' names, such as ``".npz"``.
 
@@ -167,15 +176,6 @@ def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
     ``names_elsewhere`` of classes, or objects of ``gradtape.saving.weights.layouts.Layout`` where
     names and axes follow rules of their own. Instead of an object, a function writes, and a text
     says what to call instead: it is the message for a path of a format that is not one of weights.
-    """
-
-
-@hookspec
-def gradtape_late_ops() -> Mapping[str, Callable[[], Sequence[Op]]]:  # type: ignore[empty-body]
-    """Return functions that return ops, by the prefix of these ops' names.
-
-    ``{"mypackage": load}`` is for many ops that few programs need: ``load()`` is called when an op
-    ``"mypackage::..."`` is first looked up, by a program or a file.
     """
 
 
@@ -304,3 +304,7 @@ def gradtape_services() -> Mapping[str, Any]:  # type: ignore[empty-body]
     ``saving.pickle_tensor``, and ``fit`` keeps its state with ``saving.Keeper``. Services can be
     replaced. What uses a missing one says so.
     """
+
+
+#: The names of all hooks.
+HOOKS = tuple(name for name in globals() if name.startswith(f"{PROJECT}_"))

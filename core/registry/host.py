@@ -370,7 +370,7 @@ def _after_ops(loaded: tuple[PluginInfo, Any, Any]) -> tuple[bool, bool]:
     hooks = loaded[2]
     return (
         not ("ops" in hooks or "late_ops" in hooks),
-        "gradients" in hooks or "kernels" in hooks or "lowerings" in hooks,
+        any(kind.for_ops and kind.hook in hooks for kind in KINDS if kind.name != "op"),
     )
 
 

@@ -12,9 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..base.table import PACKAGE
+from ..base.context import Setting
+from ..base.table import PACKAGE, face
+from ..errors import PluginError
+from .hookspecs import HOOKS, PROJECT
 
 #: The environment variable with the names of plugins, those that win first.
 ORDER = "GRADTAPE_PLUGINS_ORDER"
@@ -28,6 +31,11 @@ MODULES = "GRADTAPE_PLUGIN_MODULES"
 STRICT = "GRADTAPE_PLUGINS_STRICT"
 #: All these variables, for ``gradtape doctor``.
 VARIABLES = (DISABLE, ALLOW, ORDER, STRICT, MODULES)
+#: The kinds of objects that a text may name.
+NAMED = (
+    *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
+    *("schedule", "callback"),
+)
 #: What the list of plugins to use always has.
 _ALWAYS = "gradtape:*"
 _REPORTING = ContextVar("reporting", default=False)
@@ -46,11 +54,8 @@ def reporting() -> Iterator[None]:
     ------
     None
     """
-    token = _REPORTING.set(True)
-    try:
+    with Setting(_REPORTING, True):
         yield
-    finally:
-        _REPORTING.reset(token)
 
 
 def is_strict() -> bool:
@@ -99,6 +104,8 @@ def _normal(distribution: str) -> str:
 #: The version of the plugin interface, major and minor. A plugin may state the one that it was
 #: written for: ``gradtape_api = (1, 0)``.
 API = (1, 0)
+#: The hooks whose results are listed in a field of another name.
+_LISTED = {"gradtape_gradients": "rules"}
 
 
 @dataclass(eq=False)
@@ -127,21 +134,12 @@ class PluginInfo:
         The first of its versions whose ops and classes mean what they mean now.
     waiting
         Hooks that are called when what they provide is first needed.
-    ops, rules, kernels, backends, modules, executors, collectives
-        The names of what it provides.
-    late_ops
-        The prefixes of ops that are loaded when first needed.
-    formats
-        The ends of file names whose formats it writes.
-    functions
-        The modules of other libraries whose functions it replaces for tensors.
-    hints
-        The names that gradtape lacks, for which it says what to use instead.
-    names
-        Objects that a text may name, as pairs of kind and name.
-    namespaces, lowerings, commands, exporters, storages, datasets, diagnoses, launchers,
-    converters, samples, services
-        The names of what it provides.
+    ops, rules, kernels, backends, modules, ...
+        The names of what it provides: a list per hook, of the hook's name, except that ``rules``
+        are those of ops and of ``gradtape_gradients``. ``late_ops`` lists prefixes of ops that are
+        loaded when first needed, ``formats`` ends of file names, ``functions`` modules of other
+        libraries, and ``hints`` names that gradtape lacks. In ``kernels``, ``lowerings`` and
+        ``names``, a name is a pair.
 
     Examples
     --------
@@ -161,29 +159,16 @@ class PluginInfo:
     clashes: list[str] = field(default_factory=list, repr=False)
     notes: list[str] = field(default_factory=list, repr=False)
     waiting: set[str] = field(default_factory=set, repr=False)
-    ops: list[str] = field(default_factory=list, repr=False)
-    rules: list[str] = field(default_factory=list, repr=False)
-    kernels: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    backends: list[str] = field(default_factory=list, repr=False)
-    modules: list[str] = field(default_factory=list, repr=False)
-    executors: list[str] = field(default_factory=list, repr=False)
-    collectives: list[str] = field(default_factory=list, repr=False)
-    late_ops: list[str] = field(default_factory=list, repr=False)
-    formats: list[str] = field(default_factory=list, repr=False)
-    functions: list[str] = field(default_factory=list, repr=False)
-    hints: list[str] = field(default_factory=list, repr=False)
-    names: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    namespaces: list[str] = field(default_factory=list, repr=False)
-    lowerings: list[tuple[str, str]] = field(default_factory=list, repr=False)
-    commands: list[str] = field(default_factory=list, repr=False)
-    exporters: list[str] = field(default_factory=list, repr=False)
-    storages: list[str] = field(default_factory=list, repr=False)
-    datasets: list[str] = field(default_factory=list, repr=False)
-    diagnoses: list[str] = field(default_factory=list, repr=False)
-    launchers: list[str] = field(default_factory=list, repr=False)
-    converters: list[Any] = field(default_factory=list, repr=False)
-    samples: list[str] = field(default_factory=list, repr=False)
-    services: list[str] = field(default_factory=list, repr=False)
+    # a field for each hook: type checkers see __getattr__ instead
+    for _hook in HOOKS:
+        _hook = _LISTED.get(_hook, _hook.removeprefix(f"{PROJECT}_"))
+        __annotations__[_hook] = "list[Any]"
+        vars()[_hook] = field(default_factory=list, repr=False)
+    del _hook
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> list[Any]: ...
 
     @property
     def provides(self) -> dict[str, list[Any]]:
@@ -204,6 +189,24 @@ class PluginInfo:
     def __str__(self) -> str:
         where = f" ({self.distribution} {self.version})" if self.distribution else ""
         return f"plugin {self.name!r}{where}"
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a name is bare, or has a package of gradtape in front."""
+    if "::" in name:
+        return name.partition("::")[0] in ("", face().__name__)
+    head, dot, _ = name.partition(".")
+    return not dot or head == face().__name__ or head in face().__all__
+
+
+def refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:
+    """Raise for a reserved name of a plugin that may not use it; ``free`` ends one that it may."""
+    if not info.may_use_reserved_names and is_reserved(name):
+        raise PluginError(
+            f"{info}: the {what} cannot be called {name!r}: bare names, and names that start with "
+            "a package of gradtape, are gradtape's own; call it "
+            f"'{info.distribution or info.name}{free}'"
+        )
 
 
 class Rank:

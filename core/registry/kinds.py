@@ -1,4 +1,7 @@
-"""The kinds of things that plugins provide: how each is checked and stored."""
+"""The kinds of things that plugins provide: how each is checked and stored.
+
+A new hook needs its specification in ``hookspecs``, and its kind in :class:`Tables`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from keyword import iskeyword
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ...hints import add as add_hint
 from ...hints import classes
@@ -17,46 +20,67 @@ from ..ops.checks import check_rules
 from ..ops.collectives import Engine
 from ..ops.primitive import Primitive
 from .hooks import near_names
-from .info import PluginInfo
+from .info import NAMED, PluginInfo, is_reserved, refuse_reserved
 
 if TYPE_CHECKING:
     from .merging import Merged
 
-__all__ = ["KINDS", "NAMED", "Clash", "Kind", "is_reserved"]
-
-#: The kinds of objects that a text may name.
-NAMED = (
-    *("activation", "optimizer", "loss", "metric", "initializer", "regularizer", "constraint"),
-    *("schedule", "callback"),
-)
+Name = TypeVar("Name")
+Item = TypeVar("Item")
+#: Ops by name: all that are known, and those of the plugin that is merged.
+Ops = Mapping[str, Any]
 
 
 class Clash(PluginError):
     """One item of a plugin cannot be used, because of what another plugin provides."""
 
 
-class Kind:
-    """One kind of thing that plugins provide: its hook, its checks and where it is stored."""
+class Kind(Generic[Name, Item]):
+    """One kind of thing that plugins provide: its hook, its checks and where it is stored.
+
+    It is the attribute of :class:`Tables` with the hook's name. In a registry, this attribute is
+    the table of the items, filled with what plugins provide late when it is first read.
+    """
+
+    #: The hook is called ``gradtape_<hook>``; attributes of this name store its results.
+    hook: str
+    #: Whether the items belong to ops: their names are those of ops, alone or first in a pair.
+    for_ops = False
+    #: Whether the hook returns a mapping of mappings, or functions that load what it provides.
+    nested = loads = False
 
     def __init__(
         self,
         name: str,
-        of: str = "",
-        right: Callable[[Any], bool] = bool,
+        of: str,
+        right: Callable[[Any], Any] = bool,
         *,
-        plural: str = "",
-        waits: bool = False,
+        waits: bool = True,
         reserves: bool = False,
     ) -> None:
         self.name = name
-        #: The hook is called ``gradtape_<hook>``; attributes of this name store its results.
-        self.hook = plural or f"{name}s"
         #: The values of the hook's mapping, for messages, and the check that each must pass.
         self.of, self.right = of, right
         #: Whether plugins may have the hook called only when its results are first needed.
         self.waits = waits
         #: Whether bare names, and names that start with a package of gradtape, are gradtape's own.
         self.reserves = reserves
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.hook = name
+
+    @overload
+    def __get__(self, registry: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, registry: Any, owner: type) -> dict[Name, Item]: ...
+
+    def __get__(self, registry: Any, owner: type) -> Any:
+        if registry is None:
+            return self
+        if self.waits:
+            registry.load(self.hook)
+        return registry.tables[self.hook]
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         """Return what a plugin provides, by name; raise for a wrong result of the hook."""
@@ -77,13 +101,11 @@ class Kind:
         hook = f"gradtape_{self.hook}"
         return PluginError(f"{info}: {hook} returned {told} instead of {wanted}")
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         """Raise if an item cannot be merged; ``ops`` are all ops, including the plugin's."""
         if self.reserves:
             bare = name.rpartition("::")[2].rpartition(".")[2]
-            _refuse_reserved(info, self.name, name, f".{bare}")
+            refuse_reserved(info, self.name, name, f".{bare}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         """Put the winner among an item's providers in use."""
@@ -97,33 +119,12 @@ class Kind:
         """List an item among those that a plugin provides."""
         getattr(info, self.hook).append(name)
 
-    def _check_op(self, info: PluginInfo, name: str, ops: Mapping[str, Any]) -> None:
-        if name not in ops:
-            raise PluginError(
-                f"{info} provides a {self.name} for the op {name!r}, which is unknown"
-                f"{near_names(name, ops)}"
-            )
+    def op_of(self, name: Any) -> str:
+        """Return the name of the op that an item is, or belongs to; empty if it does not."""
+        return "" if not self.for_ops else name if type(name) is str else name[0]
 
 
-def is_reserved(name: str) -> bool:
-    """Return whether a name is bare, or has a package of gradtape in front."""
-    if "::" in name:
-        return name.partition("::")[0] in ("", face().__name__)
-    head, dot, _ = name.partition(".")
-    return not dot or head == face().__name__ or head in face().__all__
-
-
-def _refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:
-    """Raise for a reserved name of a plugin that may not use it; ``free`` ends one that it may."""
-    if not info.may_use_reserved_names and is_reserved(name):
-        raise PluginError(
-            f"{info}: the {what} cannot be called {name!r}: bare names, and names that start with "
-            "a package of gradtape, are gradtape's own; call it "
-            f"'{info.distribution or info.name}{free}'"
-        )
-
-
-class _Listed(Kind):
+class _Listed(Kind[str, Item]):
     """A kind whose items have names: its hook returns a sequence."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
@@ -135,9 +136,7 @@ class _Listed(Kind):
                 raise self._wrong(info, item, self.of, " in the list")
         return [(item.name, item) for item in items]
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         if type(name) is not str or not name:
             raise PluginError(
                 f"{info}: the {self.name} {item!r} needs an attribute 'name', a non-empty string"
@@ -149,10 +148,10 @@ class _Listed(Kind):
         item.provider = info
 
 
-class _Ops(_Listed):
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+class _Ops(_Listed[Primitive]):
+    for_ops = True
+
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         if info.may_use_reserved_names:
             return
@@ -180,10 +179,8 @@ class _Ops(_Listed):
             info.rules.append(name)
 
 
-class _Backends(_Listed):
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+class _Backends(_Listed[Backend]):
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         if not item.array_module and type(item).owns is Backend.owns:
             raise PluginError(
@@ -216,10 +213,8 @@ def _claims(info: PluginInfo, name: str, both: set[str], first: str, owner: Plug
     )
 
 
-class _Collectives(_Listed):
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+class _Collectives(_Listed[Engine]):
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         if name in ("auto", "alone"):
             raise PluginError(
@@ -241,7 +236,22 @@ def _shared(modules: set[str], others: set[str]) -> set[str]:
     return {x for x, this, that in pairs if this.startswith(that) or that.startswith(this)}
 
 
-class _ForOps(Kind):
+class _ForOps(Kind[Name, Item]):
+    """What belongs to an op, of any plugin."""
+
+    for_ops = True
+
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
+        super().check(registry, info, name, item, ops)
+        op = self.op_of(name)
+        if op not in ops:
+            raise PluginError(
+                f"{info} provides a {self.name} for the op {op!r}, which is unknown"
+                f"{near_names(op, ops)}"
+            )
+
+
+class _Paired(_ForOps[tuple[str, str], Callable[..., Any]]):
     """Functions by op name and another name: of a backend, or of an executor or exporter."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
@@ -254,27 +264,12 @@ class _ForOps(Kind):
                 raise self._wrong(info, kernel, "a function", f" for {key}")
         return provided.items()
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+
+class _Rules(_ForOps[str, Any]):
+    nested = True
+
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
-        self._check_op(info, name[0], ops)
-
-
-class _Rules(Kind):
-    def __init__(self) -> None:
-        super().__init__(
-            "rule",
-            "a rule or rules by input",
-            lambda rule: callable(rule) or isinstance(rule, Mapping),
-            plural="gradients",
-        )
-
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
-        super().check(registry, info, name, item, ops)
-        self._check_op(info, name, ops)
         try:
             ops[name].made_rules(item)
         except PluginError as error:
@@ -295,10 +290,10 @@ class _Rules(Kind):
         info.rules.append(name)
 
 
-class _LateOps(Kind):
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+class _LateOps(Kind[str, Callable[[], Any]]):
+    loads = True
+
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         if "::" in name:
             raise PluginError(
@@ -307,12 +302,10 @@ class _LateOps(Kind):
             )
 
 
-class _Endings(Kind):
+class _Endings(Kind[str, Any]):
     """What is found by the end of a file's name."""
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         if name[0] != "." or name != name.lower():
             raise PluginError(
@@ -331,8 +324,10 @@ def _are_texts(texts: Any) -> bool:
     return isinstance(texts, Mapping) and {type(x) for y in texts.items() for x in y} <= {str}
 
 
-class _Functions(Kind):
+class _Functions(Kind[tuple[str, PluginInfo], Callable[[], Any]]):
     """Replacements for the functions of other libraries, from any number of plugins per module."""
+
+    loads = True
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         return [((name, info), load) for name, load in super().items(info, provided)]
@@ -341,8 +336,10 @@ class _Functions(Kind):
         info.functions.append(name[0])
 
 
-class _Nested(Kind):
+class _Nested(Kind[tuple[str, str], Item]):
     """Items by place and name: the hook returns a mapping of mappings."""
+
+    nested = True
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
         return [
@@ -352,12 +349,10 @@ class _Nested(Kind):
         ]
 
 
-class _Hints(_Nested):
+class _Hints(_Nested[str]):
     """What to use instead of names that gradtape lacks, by module or class and name."""
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
         place = name[0]
         if place.rpartition(".")[2][:1].isupper() and place not in classes():
@@ -379,12 +374,10 @@ class _Hints(_Nested):
 _PLAIN = (bool, int, float, complex, str, bytes, list, tuple, set, dict)
 
 
-class _Names(_Nested):
+class _Names(_Nested[Any]):
     """Objects that a text may name, by kind and name."""
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         kind, text = name
         if kind not in NAMED:
             raise PluginError(
@@ -396,7 +389,7 @@ class _Names(_Nested):
         if item is None or isinstance(item, _PLAIN):
             place = f" for the {kind} {text!r}"
             raise self._wrong(info, item, "an object, a function or a class", place)
-        _refuse_reserved(info, kind, text, f"::{text}")
+        refuse_reserved(info, kind, text, f"::{text}")
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
@@ -407,12 +400,10 @@ class _Names(_Nested):
         registry.texts = {}
 
 
-class _Namespaces(Kind):
+class _Namespaces(Kind[str, Any]):
     """Modules under the package."""
 
-    def check(
-        self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Mapping[str, Any]
-    ) -> None:
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         package = face()
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise PluginError(
@@ -426,7 +417,7 @@ class _Namespaces(Kind):
             )
 
 
-class _ByFunction(Kind):
+class _ByFunction(Kind[Any, Callable[..., Any]]):
     """Items by a function, instead of a name."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
@@ -452,20 +443,36 @@ def _is_service(item: Any) -> bool:
     return item is not None and found
 
 
-def _are_named(items: Any) -> bool:
-    return isinstance(items, Mapping)
+def _is(kind: Any) -> Callable[[Any], bool]:
+    return lambda item: isinstance(item, kind)
 
 
-#: In the order of merging: rules and kernels come after the ops that they belong to.
-KINDS: tuple[Kind, ...] = (
-    _Ops("op", "ops (instances of Op)", lambda op: isinstance(op, Primitive)),
-    _Backends("backend", "backends (instances of Backend)", lambda item: isinstance(item, Backend)),
-    Kind("module", "a class", lambda item: isinstance(item, type), waits=True, reserves=True),
-    Kind("executor", "a function of a graph", callable, waits=True),
-    _Collectives(
-        "collective", "engines (instances of Engine)", lambda item: isinstance(item, Engine)
-    ),
-    _Endings(
+def _has(*names: str) -> Callable[[Any], bool]:
+    return lambda item: all(callable(getattr(item, name, None)) for name in names)
+
+
+class Tables:
+    """What plugins provide, by name: a table per hook.
+
+    They are in the order of merging: rules and kernels come after the ops that they belong to.
+    """
+
+    ops = _Ops("op", "ops (instances of Op)", _is(Primitive), waits=False)
+    gradients = _Rules(
+        "rule",
+        "a rule or rules by input",
+        lambda rule: callable(rule) or isinstance(rule, Mapping),
+        waits=False,
+    )
+    kernels = _Paired("kernel", "(op name, backend name)", waits=False)
+    backends = _Backends("backend", "backends (instances of Backend)", _is(Backend), waits=False)
+    modules: Kind[str, type] = Kind("module", "a class", _is(type), reserves=True)
+    executors: Kind[str, Callable[..., Any]] = Kind("executor", "a function of a graph", callable)
+    collectives = _Collectives(
+        "collective", "engines (instances of Engine)", _is(Engine), waits=False
+    )
+    late_ops = _LateOps("late_op", "a function that returns ops", callable, waits=False)
+    formats = _Endings(
         "format",
         "a function, an object with 'write', 'read' or 'open', or a text",
         lambda x: (
@@ -473,33 +480,31 @@ KINDS: tuple[Kind, ...] = (
             or (x and type(x) is str)
             or any(hasattr(x, name) for name in ("write", "read", "open"))
         ),
-        waits=True,
-    ),
-    _LateOps("late_op", "a function that returns ops", callable),
-    _Functions("function", "a function that returns a mapping from names", callable),
-    _Hints("hint", "a mapping from names to texts", _are_texts),
-    _ForOps("kernel", "(op name, backend name)"),
-    _Rules(),
-    _Names("name", "a mapping from names to objects", _are_named, waits=True),
-    _Namespaces("namespace", "a module, or the path of one", _is_path, waits=True),
-    _ForOps("lowering", "(op name, target)", waits=True),
-    Kind("command", "a function of a parser", callable, waits=True),
-    Kind("exporter", "a function", callable, waits=True),
-    _Endings(
-        "storage",
-        "a storage, which has 'write' and 'read'",
-        lambda x: all(callable(getattr(x, name, None)) for name in ("write", "read")),
-        waits=True,
-    ),
-    Kind("dataset", "a function", callable, waits=True),
-    Kind("diagnosis", "a function", callable, plural="diagnoses", waits=True),
-    Kind(
+    )
+    functions = _Functions(
+        "function", "a function that returns a mapping from names", callable, waits=False
+    )
+    hints = _Hints("hint", "a mapping from names to texts", _are_texts, waits=False)
+    names = _Names("name", "a mapping from names to objects", _is(Mapping))
+    namespaces = _Namespaces("namespace", "a module, or the path of one", _is_path)
+    lowerings = _Paired("lowering", "(op name, target)")
+    commands: Kind[str, Callable[..., None]] = Kind("command", "a function of a parser", callable)
+    exporters: Kind[str, Callable[..., Any]] = Kind("exporter", "a function", callable)
+    storages = _Endings("storage", "a storage, which has 'write' and 'read'", _has("write", "read"))
+    datasets: Kind[str, Callable[..., Any]] = Kind("dataset", "a function", callable)
+    diagnoses: Kind[str, Callable[[], Any]] = Kind("diagnosis", "a function", callable)
+    launchers: Kind[str, Any] = Kind(
         "launcher",
         "a launcher (an instance of Launcher)",
-        lambda x: all(callable(getattr(x, name, None)) for name in ("command", "environments")),
-        waits=True,
-    ),
-    _ByFunction("converter", "a function", callable, waits=True),
-    Kind("sample", "a list of samples", lambda x: isinstance(x, Sequence), waits=True),
-    Kind("service", "an object, or a text 'module:attribute'", _is_service, waits=True),
-)
+        _has("command", "environments"),
+    )
+    converters = _ByFunction("converter", "a function", callable)
+    samples: Kind[str, Sequence[Any]] = Kind("sample", "a list of samples", _is(Sequence))
+    services: Kind[str, Any] = Kind(
+        "service", "an object, or a text 'module:attribute'", _is_service
+    )
+
+
+KINDS = tuple(kind for kind in vars(Tables).values() if isinstance(kind, Kind))
+#: The kinds of things that plugins provide, by name.
+BY_NAME = {kind.name: kind for kind in KINDS}

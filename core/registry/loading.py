@@ -19,6 +19,7 @@ from ..errors import PluginError
 from .hooks import Hook, near_names
 from .hookspecs import PROJECT
 from .info import DISABLE, PluginInfo, is_strict
+from .kinds import KINDS
 
 if TYPE_CHECKING:
     from .registry import Registry
@@ -254,8 +255,7 @@ def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterato
 # -- calling ---------------------------------------------------------------------------------------
 
 
-#: The hooks that return a mapping of mappings.
-_NESTED = ("names", "hints", "gradients")
+_KINDS = {kind.hook: kind for kind in KINDS}
 
 
 class Results:
@@ -299,8 +299,8 @@ class Results:
         key = info.distribution, info.name, hook
         known = self._returned.get(key)
         if known is None or known[0] is not plugin or known[1] != function:
-            result = _copy(function(), hook in _NESTED)
-            if hook in ("late_ops", "functions") and isinstance(result, dict):
+            result = _copy(function(), _KINDS[hook].nested)
+            if _KINDS[hook].loads and isinstance(result, dict):
                 result = {
                     name: self._loader(plugin, hook, name, load) if callable(load) else load
                     for name, load in result.items()

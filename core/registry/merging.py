@@ -5,43 +5,20 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import hints
 from ...public import IMPORTING
 from ..base.table import PACKAGE
 from ..errors import PluginError
+from ..ops.primitive import Primitive
 from .changes import GivenRules, Meanings, called
 from .info import DISABLE, ORDER, Candidate, Contest, PluginInfo, Rank
-from .kinds import KINDS, Clash, Kind
+from .kinds import BY_NAME, KINDS, Clash, Kind, Tables
 from .loading import cause, tell
 
-if TYPE_CHECKING:
-    from ..ops.backend import Backend
-    from ..ops.collectives import Engine
-    from ..tensors.op import Op
 
-#: The kinds of things that plugins provide, by name.
-BY_NAME = {kind.name: kind for kind in KINDS}
-#: The kinds of what belongs to an op.
-_OF_OPS = ("op", "kernel", "rule", "lowering")
-
-
-class _Table:
-    """A table of the registry, filled with what plugins provide late when it is first read."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
-
-    def __get__(self, registry: Any, owner: type | None = None) -> Any:
-        if registry is None:
-            return self
-        if self.kind.waits:
-            registry.load(self.kind.hook)
-        return registry.tables[self.kind.hook]
-
-
-class Merged:
+class Merged(Tables):
     """The tables of what plugins provide, and all candidates for each item.
 
     Parameters
@@ -49,29 +26,6 @@ class Merged:
     order
         The names of plugins, those that win first, as the user wants it.
     """
-
-    ops: dict[str, Op]
-    backends: dict[str, Backend]
-    kernels: dict[tuple[str, str], Callable[..., Any]]
-    executors: dict[str, Callable[..., Any]]
-    collectives: dict[str, Engine]
-    formats: dict[str, Any]
-    late_ops: dict[str, Callable[[], Any]]
-    functions: dict[tuple[str, PluginInfo], Callable[[], Any]]
-    hints: dict[tuple[str, str], str]
-    modules: dict[str, type]
-    names: dict[tuple[str, str], Any]
-    namespaces: dict[str, Any]
-    lowerings: dict[tuple[str, str], Callable[..., Any]]
-    commands: dict[str, Callable[..., None]]
-    exporters: dict[str, Callable[..., Any]]
-    storages: dict[str, Any]
-    datasets: dict[str, Callable[..., Any]]
-    diagnoses: dict[str, Callable[[], Any]]
-    launchers: dict[str, Any]
-    converters: dict[Any, Callable[..., Any]]
-    samples: dict[str, Sequence[Any]]
-    services: dict[str, Any]
 
     def __init__(self, order: Sequence[str] = ()) -> None:
         self.order = list(order)
@@ -86,7 +40,7 @@ class Merged:
         #: Notes on what was found and is no plugin.
         self.notes: list[str] = []
         self._candidates: dict[tuple[str, Any], list[Candidate]] = {}
-        self._known_ops: dict[str, Op] = {}  # from any plugin, in use or not
+        self._known_ops: dict[str, Primitive] = {}  # from any plugin, in use or not
         # hooks that are called when their results are first needed, by hook
         self._waiting: dict[str, list[tuple[PluginInfo, Callable[[], Any]]]] = {}
         self._importing: list[tuple[PluginInfo, Callable[[], Any]]] = []
@@ -148,7 +102,7 @@ class Merged:
             self.load(hook)  # fills in what each provides
         return self.infos
 
-    def find(self, name: str) -> Op | None:
+    def find(self, name: str) -> Primitive | None:
         """Return the op called ``name``, or ``None``; late ops are loaded if necessary.
 
         Parameters
@@ -243,9 +197,7 @@ class Merged:
         """
         found = []
         for kind, name in self._candidates:
-            if ops is not None and (
-                kind not in _OF_OPS or (name[0] if type(name) is tuple else name) not in ops
-            ):
+            if ops is not None and BY_NAME[kind].op_of(name) not in ops:
                 continue
             several = self.candidates(kind, name)
             if len({x.info.distribution or x.info.name for x in several}) > 1:
@@ -327,8 +279,8 @@ class Merged:
             for name, item in kind.items(info, provided[kind.hook][0])
         ]
         for kind, name, _, _ in new:
-            if kind.name in ("rule", "kernel", "lowering"):  # they may be for late ops
-                self.find(name if type(name) is str else name[0])
+            if kind.for_ops and kind.name != "op":  # they may be for late ops
+                self.find(kind.op_of(name))
         own = {name: op for kind, name, op, _ in new if kind.name == "op"}
         ops = ChainMap(own, self._known_ops)
         seen = set()
@@ -365,7 +317,7 @@ class Merged:
         ordered = sorted(table, key=lambda name: places[id(self.owners["backend", name])])
         self.tables["backends"] = {name: table[name] for name in ordered}
 
-    def displace(self, kind: Kind, name: str, message: str) -> None:
+    def displace(self, kind: Kind[Any, Any], name: str, message: str) -> None:
         """Take an item out of use, because of another one that was found before it.
 
         Parameters
@@ -382,7 +334,7 @@ class Merged:
         self.owners.pop(key, None)
         kind.remove(self, name, message)
 
-    def _choose(self, kind: Kind, name: Any, found: list[Candidate]) -> None:
+    def _choose(self, kind: Kind[Any, Any], name: Any, found: list[Candidate]) -> None:
         """Put the winner among providers in use; if there is none, nothing is."""
         key = kind.name, name
         best = min(map(self._place, found))
@@ -401,7 +353,7 @@ class Merged:
         kind.remove(self, name, message)
 
 
-def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
+def _clash(kind: Kind[Any, Any], name: Any, infos: Iterable[PluginInfo]) -> str:
     """Return the message for what several plugins provide."""
     *others, last = infos
     return (
@@ -411,7 +363,3 @@ def _clash(kind: Kind, name: Any, infos: Iterable[PluginInfo]) -> str:
         f"with {DISABLE}={last.choice} (or {others[-1].choice}), or with "
         f"gradtape.disable_plugin({last.choice!r})"
     )
-
-
-for _kind in KINDS:
-    setattr(Merged, _kind.hook, _Table(_kind))

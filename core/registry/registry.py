@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +20,9 @@ from ..ops.primitive import Primitive
 from .changes import Replacements
 from .hooks import near_names
 from .hookspecs import PROJECT
-from .info import PluginInfo
-from .kinds import NAMED, is_reserved
-from .merging import BY_NAME, Merged
-
-if TYPE_CHECKING:
-    from ..tensors.op import Op
+from .info import NAMED, PluginInfo, is_reserved
+from .kinds import BY_NAME
+from .merging import Merged
 
 #: Whether a text can be the name of a distribution.
 _DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
@@ -57,7 +54,7 @@ class Registry(Merged):
         super().__init__(order)
         self.replacements = Replacements(self)
 
-    def op(self, name: str) -> Op:
+    def op(self, name: str) -> Primitive:
         """Return the op called ``name``.
 
         Parameters

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.array_types import TensorSpec
 from ..base.context import BackwardPass, active_tapes, reducing, running
 from ..base.dtypes import is_differentiable
 from ..base.lifetimes import COUNTS
 from ..base.observers import watcher
 from ..base.sizes import same_shape
-from ..base.spec import TensorSpec
 from ..base.table import F
 from ..base.tree import flatten
 from ..ops.checks import Check
@@ -191,8 +191,7 @@ def _walk(
     raw: bool,
     useful: set[int] | None,
 ) -> None:
-    unbroadcast = F.unbroadcast_like
-    take, known_of = grads.pop, grads.get
+    unbroadcast, take, known_of = F.unbroadcast_like, grads.pop, grads.get
     while records:
         output, record = last()
         kind = type(record)
@@ -220,10 +219,9 @@ def _walk(
             known = known_of(id)
             grads[id] = gx if known is None else _sum(known, gx)
             continue
-        if record is None:
-            continue
         if kind is not list:
-            _run_rare(output, record, records, grads, wanted, raw, useful)
+            if record is not None:
+                _run_rare(output, record, records, grads, wanted, raw, useful)
             continue
         g = take(output, None) if output not in wanted else known_of(output)
         if g is None:

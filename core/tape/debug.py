@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..base.array_types import describe
 from ..base.context import BackwardPass, active_tapes, running
 from ..base.dtypes import SCALARS, kind_of
 from ..base.observers import Everything, Recorder
-from ..base.spec import describe
 from ..base.tree import flatten
 from ..base.user_code import user_line
 from ..batches.batched import Batched

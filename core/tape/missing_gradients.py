@@ -15,9 +15,9 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ..base.array_types import describe
 from ..base.context import recording_to, using_ended_batches
 from ..base.dtypes import is_differentiable
-from ..base.spec import describe
 from ..base.table import F
 from ..base.user_code import Place, warn_user
 from ..errors import BrokenPathWarning, GradientError
@@ -222,16 +222,32 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if target.id > tape._ended:
         return f"None: the target {ended}: compute it inside the block."
     reached = reachable(tape._all, {source.id})
-    used = tape._used and not tape._persistent
     broken = _on_the_way(tape, target, reached)
     broken = broken or lost_between(tape._all, {source.id}, {target.id})
     if broken:
         return f"None: a path from {name} ends: {'; '.join(broken)}."
     if _is_swapped(tape, target, source):
         return "None: the source depends on the target: swap the arguments."
-    reasons: list[str] = []
     if not tape._entered:
         return "None: the tape was never entered; use it in a with statement."
+    reasons = _not_recorded(tape, source, original, name, ended)
+    if not reasons:
+        found = "the ops that used it lead elsewhere" if len(reached) > 1 else "no op used it"
+        reasons.append(
+            f"no recorded op connects {name} to the target ({found}). Ops that run outside the "
+            "tape's with block, or in a new thread (unless by contextvars.copy_context().run), are "
+            "not recorded. Arrays, Python numbers, and values that were read from a variable "
+            "before the tape began are constants"
+        )
+    return f"None: {'; '.join(reasons)}."
+
+
+def _not_recorded(
+    tape: GradientTape, source: Tensor, original: Any, name: str, ended: str
+) -> list[str]:
+    """Return why the tape may have recorded nothing that connects the source to a target."""
+    reasons: list[str] = []
+    used = tape._used and not tape._persistent
     if used:
         reasons.append(
             "this tape is not persistent and gradient() has freed its records; "
@@ -256,15 +272,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
         reasons.append(f"recording was stopped at {', '.join(dict.fromkeys(tape._stops))}")
     if tape._thread != threading.get_ident():
         reasons.append("the tape was entered in another thread; it does not record in new threads")
-    if not reasons:
-        found = "the ops that used it lead elsewhere" if len(reached) > 1 else "no op used it"
-        reasons.append(
-            f"no recorded op connects {name} to the target ({found}). Ops that run outside the "
-            "tape's with block, or in a new thread (unless by contextvars.copy_context().run), are "
-            "not recorded. Arrays, Python numbers, and values that were read from a variable "
-            "before the tape began are constants"
-        )
-    return f"None: {'; '.join(reasons)}."
+    return reasons
 
 
 def warn_of_none(

@@ -12,7 +12,14 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from ..base.context import Batching, active_batches, active_graph, active_tapes, recording_to
+from ..base.context import (
+    Batching,
+    Setting,
+    active_batches,
+    active_graph,
+    active_tapes,
+    recording_to,
+)
 from ..base.observers import Recorder
 from ..base.sizes import known_size
 from ..base.table import F
@@ -308,9 +315,6 @@ def summing_over_examples() -> Iterator[None]:
 def batching(level: int, like: Tensor, randomness: str = "error") -> Iterator[None]:
     """Run a block for one example of a batch; outer tapes sum gradients over the examples."""
     batch = Batching(level, shape_witness(like), randomness)
-    token = active_batches.set((*active_batches.get(), batch))
-    try:
-        with summing_over_examples() if active_tapes.get() else nullcontext():
-            yield
-    finally:
-        active_batches.reset(token)
+    summing = summing_over_examples() if active_tapes.get() else nullcontext()
+    with Setting(active_batches, (*active_batches.get(), batch)), summing:
+        yield

@@ -1,6 +1,6 @@
 """Tensors and variables, conversion to tensors, and ops called on them.
 
-Built on ops, which work on arrays. Exports ``Tensor``, ``Variable``, ``Op`` with its quick
+Built on ops, which work on arrays. It has ``Tensor``, ``Variable``, ``Op`` with its quick
 subclasses, and the conversions ``as_tensor`` and ``constant``.
 """
 
@@ -11,23 +11,10 @@ from typing import Any
 from ...hints import hinted
 from ..base.table import late
 from . import assignment  # noqa: F401  # gives variables their in-place operators
-from .convert import as_tensor, constant
 from .custom_records import transfer
 from .indexing import At, getitem, refuse_item
-from .op import BinaryOp, Op, UnaryOp
 from .tensor import Operators, Tensor
 from .variable import Variable
-
-__all__ = [
-    "BinaryOp",
-    "Op",
-    "Operators",
-    "Tensor",
-    "UnaryOp",
-    "Variable",
-    "as_tensor",
-    "constant",
-]
 
 
 def _array_ufunc(self: Operators, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:

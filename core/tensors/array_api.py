@@ -5,32 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import (
-    bool,
-    can_cast,
-    complex64,
-    complex128,
-    e,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    inf,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    nan,
-    newaxis,
-    pi,
-    result_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from numpy import bool as bool
+from numpy import can_cast as can_cast
+from numpy import complex64 as complex64
+from numpy import complex128 as complex128
+from numpy import e as e
+from numpy import finfo as finfo
+from numpy import float16 as float16
+from numpy import float32 as float32
+from numpy import float64 as float64
+from numpy import iinfo as iinfo
+from numpy import inf as inf
+from numpy import int8 as int8
+from numpy import int16 as int16
+from numpy import int32 as int32
+from numpy import int64 as int64
+from numpy import isdtype as isdtype
+from numpy import nan as nan
+from numpy import newaxis as newaxis
+from numpy import pi as pi
+from numpy import result_type as result_type
+from numpy import uint8 as uint8
+from numpy import uint16 as uint16
+from numpy import uint32 as uint32
+from numpy import uint64 as uint64
 
 from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.sizes import Shape, Size, as_shape
@@ -39,41 +37,6 @@ from ..base.table import face, ops
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
 from .tensor import Tensor
-
-__all__ = [
-    "__array_namespace_info__",
-    "array",
-    "asarray",
-    "astype",
-    "bool",
-    "broadcast_shapes",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "e",
-    "empty",
-    "empty_like",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "from_dlpack",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "nan",
-    "newaxis",
-    "pi",
-    "result_type",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
 
 _VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 

@@ -218,7 +218,7 @@ def _placed(
         return convert(value)
 
 
-def beside_tensors(values: Any) -> AbstractContextManager[None] | None:
+def beside_tensors(values: Any) -> AbstractContextManager[Any] | None:
     """Return a context in which new tensors are made where the tensors among some values are.
 
     It is None if they are on the current backend or on several ones, and if there are NumPy arrays

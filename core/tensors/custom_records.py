@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from ..base.array_types import describe
 from ..base.context import active_batches, active_tapes, back_in
-from ..base.spec import describe
 from ..base.table import F, registry
 from ..ops.dispatch import backend_of, parse_place, shape_witness
 from .tensor import Tensor, is_raw

@@ -343,16 +343,7 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     for key in _VALUES.get(name, ()):
         if key in given:
             given[key] = _as_numpy_would(given[key])
-    wanted: dict[str, Any] = {}
-    further: dict[str, Any] = {}
-    for key, value in given.items():
-        target = _target(key, theirs, takes)
-        if target is None:
-            neutral = value is None if _orders_fields(name, key) else _is_neutral(key, value)
-            if not neutral and not (key == "order" and _keeps_layout(name, value)):
-                further[key] = value
-        elif value is not np._NoValue:
-            wanted[target] = value
+    wanted, further = _apart(name, given, theirs, takes)
     finish: Callable[[Any], Any] | None = None
     if "dtype" in further and name in _JOINS:
         finish = _cast_within_kind(name, further.pop("dtype"))
@@ -369,6 +360,23 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         )
     result = _call(ours, takes, args, wanted)
     return result if finish is None else finish(result)
+
+
+def _apart(
+    name: str, given: dict[str, Any], theirs: Any, takes: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return arguments for gradtape's function, and those that it does not take and that matter."""
+    wanted: dict[str, Any] = {}
+    further: dict[str, Any] = {}
+    for key, value in given.items():
+        target = _target(key, theirs, takes)
+        if target is None:
+            neutral = value is None if _orders_fields(name, key) else _is_neutral(key, value)
+            if not neutral and not (key == "order" and _keeps_layout(name, value)):
+                further[key] = value
+        elif value is not np._NoValue:
+            wanted[target] = value
+    return wanted, further
 
 
 _KEYWORDS = inspect.Parameter.VAR_KEYWORD

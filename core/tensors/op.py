@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..base.array_types import describe
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.sizes import Open, holds, same_shape
-from ..base.spec import describe
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError
 from ..ops.dispatch import register_array_type, scalar_tables, transforms
@@ -303,7 +303,8 @@ register_array_type(Tensor, 100, lambda op: op)
 
 
 # A small model spends most of its time here. So these paths are written out: they dispatch, and
-# write the most common record into the tapes themselves.
+# write the most common record into the tapes themselves. A function for the record alone would make
+# a recorded op of two arrays 4 to 6 % slower.
 
 _NO_PARAMS: dict[str, Any] = {}
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Never
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.array_types import next_id
+from ..base.array_types import TensorSpec, next_id
 from ..base.context import active_graph, active_tapes, told_trainable
 from ..base.dtypes import (
     CASTING,
@@ -23,7 +23,6 @@ from ..base.dtypes import (
     numpy_dtype,
 )
 from ..base.sizes import Shape, same_shape
-from ..base.spec import TensorSpec
 from ..base.table import services
 from ..base.user_code import not_known
 from ..errors import TraceError

@@ -11,9 +11,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from ..base.array_types import describe
 from ..base.context import active_tapes, as_converted
 from ..base.dtypes import is_differentiable
-from ..base.spec import describe
 from ..base.table import ops
 from ..base.tree import flatten, outline, pack_like, structure
 from ..base.tree import flatten as leaves_of

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from ..base.array_types import next_id
-from ..base.context import active_batches, active_tapes, changing, recording_to, strictness
+from ..base.array_types import TensorSpec, next_id
+from ..base.context import Setting, active_batches, active_tapes, changing, recording_to, strictness
 from ..base.dtypes import is_differentiable
 from ..base.lifetimes import MADE
 from ..base.observers import Recorder
 from ..base.sizes import same_shape
-from ..base.spec import TensorSpec
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.backward import UnconnectedGradients, unconnected_kind
@@ -287,12 +286,9 @@ class ForwardAccumulator(Recorder):
     @contextmanager
     def _aside(self) -> Iterator[None]:
         """Run a block that computes tangents, recorded by the recorders opened before this one."""
-        asked = strictness.set(self._strict or strictness.get())
-        try:
-            with recording_to(self._others()):
-                yield
-        finally:
-            strictness.reset(asked)
+        strict = self._strict or strictness.get()
+        with Setting(strictness, strict), recording_to(self._others()):
+            yield
 
     def _others(self) -> tuple[Any, ...]:
         """Return the recorders opened before this one, which record the tangents."""

@@ -320,13 +320,11 @@ def jacobian(
             f"jacobian: structure={structure!r} is for real numbers: leave out holomorphic and "
             "real, or structure"
         )
-    match = re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
-    if match is None:
+    if _bands(structure) is None:
         raise ValueError(
             "jacobian: structure must be 'diagonal' or 'banded(k)' with a number k, got "
             f"{structure!r}"
         )
-    width = int(match[1] or 0)
 
     @transform_of(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -343,35 +341,46 @@ def jacobian(
             with tape_of(persistent=True, strict=strict) as tape:
                 tape.watch(source)
                 result, aux = call.run(fn, has_aux)
-            return (result, aux), [of_structure(tape, result, source)]
+            found = _of_structure(tape, result, source, structure, check)
+            return (result, aux), [found]
 
         (_, aux), (found,) = derive(run, strict)
         return (found, aux) if has_aux else found
 
-    def of_structure(tape: GradientTape, result: Any, source: Any) -> Tensor:
-        check_results("jacobian", flatten(result), False, forward=False)
-        check_paths(tape, flatten(result), [source])
-        warn_of_breaks(tape, flatten(result), [source])
-        if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
-            raise TraceError(
-                "jacobian: check=True needs values, and a trace or vmap has none; check outside of "
-                "it"
-            )
-        n = prod(sizes_of(source, "jacobian"))
-        if not isinstance(result, Tensor) or sizes_differ(prod(sizes_of(result, "jacobian")), n):
-            raise ValueError(
-                f"jacobian: with structure={structure!r} the result must have as many elements as "
-                f"the argument, {n}; got {getattr(result, 'shape', result)}"
-            )
-        found = _banded(tape, result, source, n, width)
-        if check:
-            _check_structure(tape, result, source, found, width, structure)
-        if match[1] is not None:
-            return found
-        diagonal: Tensor = ops["reshape"](found, shape=result.shape)
-        return diagonal
-
     return wrapper
+
+
+def _bands(structure: str) -> re.Match[str] | None:
+    return re.fullmatch(r"diagonal|banded\((\d+)\)", structure.replace(" ", ""))
+
+
+def _of_structure(
+    tape: GradientTape, result: Any, source: Any, structure: str, check: bool
+) -> Tensor:
+    """Return the diagonals of a Jacobian whose structure is known."""
+    check_results("jacobian", flatten(result), False, forward=False)
+    check_paths(tape, flatten(result), [source])
+    warn_of_breaks(tape, flatten(result), [source])
+    if check and (is_transformed(source.array) or is_transformed(as_tensor(result).array)):
+        raise TraceError(
+            "jacobian: check=True needs values, and a trace or vmap has none; check outside of it"
+        )
+    n = prod(sizes_of(source, "jacobian"))
+    if not isinstance(result, Tensor) or sizes_differ(prod(sizes_of(result, "jacobian")), n):
+        raise ValueError(
+            f"jacobian: with structure={structure!r} the result must have as many elements as "
+            f"the argument, {n}; got {getattr(result, 'shape', result)}"
+        )
+    match = _bands(structure)
+    assert match is not None
+    width = int(match[1] or 0)
+    found = _banded(tape, result, source, n, width)
+    if check:
+        _check_structure(tape, result, source, found, width, structure)
+    if match[1] is not None:
+        return found
+    diagonal: Tensor = ops["reshape"](found, shape=result.shape)
+    return diagonal
 
 
 def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int) -> Tensor:

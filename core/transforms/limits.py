@@ -9,13 +9,21 @@ the polynomial through the six values gives it. Four points with other arbitrary
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
-from ..base.context import Derivation, active_graph, deriving, muting, reducing, tell_lacking
+from ..base.context import (
+    Derivation,
+    Setting,
+    active_graph,
+    deriving,
+    muting,
+    reducing,
+    tell_lacking,
+)
 from ..base.tree import flatten
 from ..batches.batched import Batched
 from ..ops.dispatch import to_numpy
@@ -64,7 +72,7 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
     states = list(here.changed.values())
 
     def away(derivation: Derivation) -> tuple[Any, list[Any]]:
-        with muting(), holding(states), _deriving(derivation):
+        with muting(), holding(states), Setting(deriving, derivation):
             return run()
 
     if deriving.get() is None:  # an outer derivative compares for inner ones
@@ -103,22 +111,22 @@ def recorded(
     lengths = _LENGTHS[:1]
     others, again = {}, []
     if deriving.get() is None:
-        with suppress(Exception), muting(), holding(states), _deriving(Derivation()):
+        with suppress(Exception), muting(), holding(states), Setting(deriving, Derivation()):
             again.append(record())
         if not _repeats([first[0]], [x[0] for x in again], here, strict):
             return first, partial(derive, first)
     for point in (*_points(here, lengths[0]), *_turned(here, lengths[0])):
-        with suppress(*_OUTSIDE), muting(), holding(states), _deriving(point):
+        with suppress(*_OUTSIDE), muting(), holding(states), Setting(deriving, point):
             others[point.step, point.turned] = record()
 
     def limited(*args: Any) -> list[Any]:
         def away(point: Derivation) -> list[Any]:
             if (point.step, point.turned) not in others:
                 raise ArithmeticError
-            with _deriving(point):
+            with Setting(deriving, point):
                 return derive(others[point.step, point.turned], *args)
 
-        with _deriving(Derivation()):
+        with Setting(deriving, Derivation()):
             at, *there = (derive(x, *args) for x in (first, *again))
         if not all(_repeats([at], [found], here, strict) for found in there):
             return at
@@ -145,15 +153,6 @@ def _noting(run: Callable[[], X]) -> tuple[X, Derivation]:
     if around is not None:
         around.join(here)
     return found, here
-
-
-@contextmanager
-def _deriving(derivation: Derivation) -> Iterator[None]:
-    token = deriving.set(derivation)
-    try:
-        yield
-    finally:
-        deriving.reset(token)
 
 
 def _repeats(first: list[Any], again: list[Any], here: Derivation, strict: bool) -> bool:

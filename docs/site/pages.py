@@ -20,7 +20,7 @@ TOPICS = {
         ".core.transforms.forward",
     ),
     "Derivatives as functions": (".core.transforms.",),
-    "Tensors and variables": (".core.tensors.", ".core.base.dtypes", ".core.base.spec"),
+    "Tensors and variables": (".core.tensors.", ".core.base.dtypes", ".core.base.array_types"),
     "Traced functions": (".core.functions.", ".core.graphs.", ".core.base.context"),
     "Modules and models": (".core.module.", ".layers.model"),
     "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".cli."),

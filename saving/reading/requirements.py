@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.extend import Op, PluginError, means_the_same, registry, warn_user
+from ...core.extend import PluginError, means_the_same, registry, warn_user
 from ..errors import MissingOp, MissingPlugin
 from ..records.schema import take
 
@@ -15,7 +15,7 @@ _DISTRIBUTION = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,98}[A-Z0-9])?\Z", re.IGNOR
 _VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
 
 
-def known_op(name: str) -> Op | None:
+def known_op(name: str) -> Any:
     """Return an op, or None if no plugin provides it, or the one that should cannot load it."""
     try:
         return registry().find(name)

@@ -82,7 +82,7 @@ def test_an_executor_may_be_given_other_shapes_than_were_traced(using: Any) -> N
 
 def test_a_near_name_of_an_executor_is_told() -> None:
     with (
-        pytest.raises(UnknownOp, match="'planed'; near names: planned, plain; there are: .*default"),
+        pytest.raises(UnknownOp, match="'planed'; near names: planned, plain; there are: "),
         gt.executor("planed"),
     ):
         pass
