@@ -14,16 +14,13 @@ from ..public import publish
 from . import (
     activations,
     attention,
-    basic,
     batch_norm,
     constraints,
-    convolutional,
     dropout,
     initializers,
     layer_norm,
     model,
     normalization,
-    recurrent,
     regularizers,
     sequential,
     shaping,
@@ -34,30 +31,46 @@ from .base.layer import Layer
 from .base.weights import stateful_layers as stateful_layers
 from .base.weights import states_continued as states_continued
 from .base.weights import states_kept as states_kept
-from .basic import *
+from .basic import advanced_activations, linear, simple
+from .basic.advanced_activations import *
+from .basic.linear import *
+from .basic.simple import *
 from .batch_norm import *
 from .configs import find as find
 from .configs import is_reference as is_reference
 from .configs import unknown_argument as unknown_argument
-from .convolutional import *
+from .convolutional import convolutions, resizing
+from .convolutional.convolutions import *
+from .convolutional.resizing import *
 from .dropout import *
 from .layer_norm import *
 from .model import *
 from .normalization import *
-from .recurrent import *
+from .recurrent import cells, gated, rnn, wrappers
+from .recurrent.cells import *
+from .recurrent.gated import *
+from .recurrent.rnn import *
+from .recurrent.wrappers import *
 from .sequential import *
 from .shaping import *
 
+# from the modules: mypy would not see names that a package in between star-imports
 __all__ = ["Layer", "activations", "constraints", "initializers", "regularizers"]
 __all__ += attention.__all__
-__all__ += basic.__all__
+__all__ += advanced_activations.__all__
+__all__ += linear.__all__
+__all__ += simple.__all__
 __all__ += batch_norm.__all__
-__all__ += convolutional.__all__
+__all__ += convolutions.__all__
+__all__ += resizing.__all__
 __all__ += dropout.__all__
 __all__ += layer_norm.__all__
 __all__ += model.__all__
 __all__ += normalization.__all__
-__all__ += recurrent.__all__
+__all__ += cells.__all__
+__all__ += gated.__all__
+__all__ += rnn.__all__
+__all__ += wrappers.__all__
 __all__ += sequential.__all__
 __all__ += shaping.__all__
 

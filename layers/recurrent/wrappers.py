@@ -12,7 +12,7 @@ from ..base.layer import Elsewhere, Layer
 from ..base.masks import along_steps, masking_rows, takes_mask
 from ..base.symbolic import returned
 from ..base.weights import Rules, check_part, rows_per_example
-from ..basic import Activation
+from ..basic.simple import Activation
 from .rnn import StackedRNNCells
 
 __all__ = ["Bidirectional", "TimeDistributed"]
