@@ -39,7 +39,7 @@ IMPORTS_IN_FUNCTIONS = {
         testing.backends: (by name)
         export.exporters: export.onnx_model
         export.exporters: plugins.jax.compiling
-        plot.axes: matplotlib
+        plot.training: matplotlib
         plot.training: matplotlib.ticker
         plot.jacobians: matplotlib.ticker
         plugins.cupy.backend: cupy

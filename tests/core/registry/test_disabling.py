@@ -28,6 +28,7 @@ def test_disabling_and_enabling(register) -> None:
     assert gt.registry().op("cubes::cube")(2.0).item() == 8.0
 
 
+@pytest.mark.needs("plugins.cupy")
 def test_disabling_by_environment(register, monkeypatch) -> None:
     monkeypatch.setenv("GRADTAPE_DISABLE_PLUGINS", "cubes,,  cupy ")
     with warnings.catch_warnings():
