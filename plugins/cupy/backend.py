@@ -13,9 +13,8 @@ from .devices import GpuSender, GpuStopwatch, Scope, guarded
 from .diagnosis import diagnosis
 from .names import Namespace
 
-#: What is imported with the first program that runs on CuPy.
-_COMPILED = "plugins.cupy.compiled"
-_PROGRAMS = f"{_COMPILED}.programs"
+#: The module that is imported with the first program that runs on CuPy.
+_PROGRAMS = "plugins.cupy.compiled.programs"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -204,15 +203,6 @@ _KERNELS = (
 )
 
 
-#: The ops with a rule in ``compiled.lowering``, and those with a formula in ``compiled.formulas``.
-_LOWERED = (
-    "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
-    "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
-    "mean unbroadcast_like"
-).split()
-_FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
-
-
 @hookimpl(trylast=True)
 def gradtape_backends() -> list[Backend]:
     """Provide the CuPy backend, whether or not it can be used here."""
@@ -239,14 +229,6 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
 
 def _cuda_graphs(graph: Any) -> Any:
     return late(_PROGRAMS).cuda_graphs(graph)
-
-
-@hookimpl(trylast=True)
-def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
-    """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
-    steps = {(op, "cupy"): late_entry(f"{_COMPILED}.lowering", "RULES", op) for op in _LOWERED}
-    forms = {(op, "cuda"): late_entry(f"{_COMPILED}.formulas", "FORMULAS", op) for op in _FORMULAS}
-    return {**steps, **forms}
 
 
 @hookimpl(trylast=True)

@@ -9,4 +9,31 @@ a plan's work once in a CUDA graph, on request.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
 variables are simply new arrays: no array that other code may hold is written to.
+
+This module is the plugin that names the ops, imported when lowerings are first needed; the others
+are imported to run a program.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....core.extend import hookimpl, late_entry
+
+#: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
+_LOWERED = (
+    "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
+    "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
+    "mean unbroadcast_like"
+).split()
+_FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
+
+
+@hookimpl(trylast=True)
+def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
+    """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
+    home = "plugins.cupy.compiled"
+    steps = {(op, "cupy"): late_entry(f"{home}.lowering", "RULES", op) for op in _LOWERED}
+    forms = {(op, "cuda"): late_entry(f"{home}.formulas", "FORMULAS", op) for op in _FORMULAS}
+    return {**steps, **forms}
