@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from ...core.extend import (
     backend as select_backend,
 )
 from .samples import filled_in
-from .values import every_mth, weights
+from .values import spread, weights
 
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
@@ -85,7 +85,6 @@ def evaluate(
     names: dict[int, str],
     order: int = 2,
     among: Container[str] | None = None,
-    thinned: Callable[[Any], Any] = every_mth,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
@@ -93,7 +92,7 @@ def evaluate(
     weighted sum of the first. The weights depend only on the position, so that nothing cancels.
     There are gradients up to ``order``. With ``among``, second gradients are limited to these
     names: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in Python.
-    ``thinned`` selects elements of large arrays. Variables are restored afterwards.
+    Of large arrays, evenly spread elements are kept. Variables are restored afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -106,10 +105,10 @@ def evaluate(
             warnings.catch_warnings(action="ignore", category=UserWarning),  # samples are no data
         ):
             values, plain, problem = _evaluated(
-                run, concrete, inputs, _sources(concrete, variables, names), order, among, thinned
+                run, concrete, inputs, _sources(concrete, variables, names), order, among
             )
             changed = {
-                f"variable {names[id(v)]} afterwards": _part(v, thinned)
+                f"variable {names[id(v)]} afterwards": _part(v)
                 for v, array in before
                 if v.array is not array
             }
@@ -157,7 +156,6 @@ def _evaluated(
     trained: Mapping[str, Variable],
     order: int,
     among: Container[str] | None,
-    thinned: Callable[[Any], Any],
 ) -> tuple[dict[str, np.ndarray[Any, Any]], list[Any], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
@@ -174,14 +172,14 @@ def _evaluated(
                     tape.watch(list(sources.values()))
             returned = run(*args, **kwargs)
         outputs, plain = _outputs(returned, concrete.results)
-        result = {f"output {i}": _part(x, thinned) for i, x in enumerate(outputs)}
+        result = {f"output {i}": _part(x) for i, x in enumerate(outputs)}
         if inner is None:
             return result, plain, None
         try:
             first = _gradients(inner, outputs, sources)
         except Exception as error:  # a function need not have gradients
             return result, plain, error
-        result |= {f"gradient of {k}": _part(g, thinned) for k, g in first.items()}
+        result |= {f"gradient of {k}": _part(g) for k, g in first.items()}
         weighed = [g for k, g in first.items() if among is None or f"gradient of {k}" in among]
     if outer is None:
         return result, plain, None
@@ -189,7 +187,7 @@ def _evaluated(
         second = _gradients(outer, weighed, sources)
     except Exception as error:
         return result, plain, error
-    result |= {f"second gradient of {k}": _part(g, thinned) for k, g in second.items()}
+    result |= {f"second gradient of {k}": _part(g) for k, g in second.items()}
     return result, plain, None
 
 
@@ -215,8 +213,8 @@ def _weights_of(x: Tensor | Variable, i: int) -> Tensor:
     return Tensor(owner.asarray(held, device=owner.device(x.array)))
 
 
-def _part(x: Tensor | Variable, thinned: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(thinned(np.asarray(to_numpy(x.array))))
+def _part(x: Tensor | Variable) -> np.ndarray[Any, Any]:
+    return np.asarray(spread(np.asarray(to_numpy(x.array))))
 
 
 def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:

@@ -30,13 +30,6 @@ def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(array[places])
 
 
-def every_mth(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array, or every m-th of its elements: what files of version 1 hold."""
-    if array.size <= _MOST:
-        return array
-    return array.reshape(-1)[:: -(-array.size // _MOST)].copy()
-
-
 def weights(dtype: str, shape: tuple[int, ...], i: int) -> np.ndarray[Any, Any]:
     """Return the weights of the elements of output or gradient ``i`` of a dtype and shape."""
     size = math.prod(shape)

@@ -11,10 +11,9 @@ import numpy as np
 
 from ..container.storage import OpenFile
 from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
-from ..proofs.values import every_mth, spread, unpacked
+from ..proofs.values import unpacked
 from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
 from ..records.specs import read_spec
-from .old import OldDigests, array_digest, text_digest
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
@@ -37,11 +36,9 @@ class Contents:
         self.variables: list[Any] = take(manifest, "variables", list, "manifest")
         self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
         self.requires: list[Any] = take(manifest, "requires", list, "manifest")
-        # version 1 has none
         self.rules: list[Any] = (
             take(manifest, "rules", list, "manifest") if "rules" in manifest else []
         )
-        self._old: OldDigests | None = OldDigests(file, manifest) if file.is_old else None
         if not self.modules:
             raise DamagedFile("manifest: no modules")
 
@@ -54,11 +51,7 @@ class Contents:
         if not again:
             for path in paths:
                 self._use(path)
-        found = self.file.arrays(paths)
-        if self._old is not None:
-            for path, array in found.items():
-                self._old.check(path, array_digest(array))
-        return found
+        return self.file.arrays(paths)
 
     def pending(self, path: str) -> Callable[[], np.ndarray[Any, Any]]:
         """Return a function that reads a dataset of numbers later, for its only use."""
@@ -72,10 +65,7 @@ class Contents:
     def json(self, path: str) -> Any:
         """Return what a text says whose digest is right, for its only use."""
         self._use(path)
-        text = self.file.text(path)
-        if self._old is not None:
-            self._old.check(path, text_digest(text))
-        return self._parsed(text)
+        return self._parsed(self.file.text(path))
 
     def check_uses(self) -> None:
         """Refuse what no module, function or golden case uses."""
@@ -107,7 +97,7 @@ def check_format(file: OpenFile) -> None:
             f"{file.path}: written in format {major}.{minor}, this gradtape reads up to "
             f"{VERSION[0]}.x; upgrade with: pip install --upgrade gradtape"
         )
-    if major != (1 if file.is_old else 2):
+    if major != VERSION[0]:
         raise DamagedFile(f"{file.path}: its container is not the one of format {version}")
 
 
@@ -115,10 +105,7 @@ def open_contents(file: OpenFile) -> Contents:
     """Check everything in an open file, and read its manifest."""
     check_format(file)
     file.check()
-    text = file.text("/manifest")
-    if file.is_old and text_digest(text) != file.attribute("manifest_sha256"):
-        raise DamagedFile(f"{file.path}: the manifest does not match its digest")
-    return Contents(file, text)
+    return Contents(file, file.text("/manifest"))
 
 
 def cases_of(record: Any) -> list[Any]:
@@ -130,20 +117,13 @@ def cases_of(record: Any) -> list[Any]:
     return found
 
 
-def thinning_of(case: Any) -> Callable[[Any], Any]:
-    """Return which elements a golden case keeps of a large array."""
-    if "elements" not in case:
-        return every_mth
-    if take(case, "elements", str, "golden") != "spread":
-        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
-    return spread
-
-
 def read_case(
     contents: Contents, case: Any, again: bool = False
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a golden case, and its outputs and gradients by name."""
     base = take(case, "case", str, "golden")
+    if take(case, "elements", str, "golden") != "spread":
+        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
     given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
     made = [read_spec(record, "golden") for record in take(case, "values", list, "golden")]
     if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):

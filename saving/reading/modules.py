@@ -78,11 +78,9 @@ class StateReader:
                 vars(module)[name] = value
                 continue
             if not tracks(value):
-                if name in _parts(module):
-                    raise DamagedFile(
-                        f"{where}: {name!r} is neither a variable nor a module, and holds none"
-                    )
-                continue  # files of format 1 have settings here too
+                raise DamagedFile(
+                    f"{where}: {name!r} is neither a variable nor a module, and holds none"
+                )
             settled = type(vars(module).get(name)) in _PLAIN[1:]
             if settled and name in record.get("config", ()):
                 raise DamagedFile(f"{where}: {name!r} is in its configuration too")
@@ -210,12 +208,6 @@ def fixed(value: Any) -> None:
             inner = list(item.values() if isinstance(item, dict) else item)
             queue += [x for x in inner if id(x) not in seen]
             seen.update(map(id, inner))
-
-
-def _parts(module: Module) -> set[str]:
-    """Return the names of a module's attributes that are weights or states, or hold some."""
-    named = (*getattr(module, "weight_names", ()), *getattr(module, "state_names", ()))
-    return {*named, *(name for name, value in vars(module).items() if tracks(value))}
 
 
 def _tracked(module: Module) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ..proofs.golden import evaluate, why
 from ..proofs.samples import described
 from ..proofs.work import output_bytes
 from ..reading.build import Built, build, streams_as_saved
-from ..reading.contents import Contents, open_contents, read_case, thinning_of
+from ..reading.contents import Contents, open_contents, read_case
 from ..records.schema import at, take, variable_label
 from .results import Check, Report
 
@@ -91,9 +91,7 @@ def checked(
                         raise too_much(max_memory, check)
                     try:
                         with streams_as_saved(contents, built):
-                            _run(
-                                check, inputs, expected, run, concrete, built.variables, names, case
-                            )
+                            _run(check, inputs, expected, run, concrete, built.variables, names)
                     except MemoryError:
                         raise too_much(max_memory, check) from None
                     report.checks.append(check)
@@ -146,13 +144,11 @@ def _run(
     concrete: ConcreteFunction,
     variables: Sequence[Variable],
     names: dict[int, str],
-    case: Any,
 ) -> None:
     """Run a function on a golden case, and record its errors in ``check``."""
     order = max((_ORDERS.get(_order(name), 0) for name in expected), default=0)
-    thinning = thinning_of(case)
     try:
-        found = evaluate(run, concrete, inputs, variables, names, order, expected, thinning)
+        found = evaluate(run, concrete, inputs, variables, names, order, expected)
         if found.problem is not None:
             raise found.problem
         values = found.values

@@ -23,7 +23,6 @@ from ...core.extend import (
 from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in
-from ..proofs.values import spread
 from ..proofs.work import is_heavy
 from .courses import Course, SameTrace, same_trace, takes
 from .traces import SavedFunction
@@ -61,19 +60,17 @@ def compared(
     """
     python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
-        return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
+        return evaluate(concrete, concrete, inputs, variables, names, order)
     concrete.fitted(*filled_in(concrete, inputs))
     if is_heavy(concrete, inputs) and not order and same_trace(python, concrete, inputs):
         raise SameTrace
     course = None if replay else Course()
     run = course.of(python) if course else python
-    found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
+    found = evaluate(run, concrete, inputs, variables, names, order)
     if course and takes(course, concrete, inputs):
         return found
     try:
-        replayed = evaluate(
-            concrete, concrete, inputs, variables, names, order, found.values, spread
-        )
+        replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:

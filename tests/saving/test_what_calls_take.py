@@ -280,12 +280,6 @@ def test_what_no_function_can_have_read_may_be_set(tmp_path: Path) -> None:
         loaded.model.rate = 1.0
 
 
-def test_old_files_let_nothing_be_set_that_their_functions_may_have_read() -> None:
-    loaded = gt.load(Path(__file__).parent / "golden" / "v1_0.h5")
-    with pytest.raises(AttributeError, match="'scale' cannot be set"):
-        loaded.scale = 1.0
-
-
 def test_attributes_of_layers_stay_as_they_are(tmp_path: Path) -> None:
     net = gt.layers.Sequential([gt.layers.Dropout(0.5)])
     net(np.ones((1, 2), "float32"))
