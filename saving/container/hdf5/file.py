@@ -17,20 +17,20 @@ from ..source import Source
 from ..workers import each
 from . import profile as p
 from .layout import Item
-from .legacy import converted
 from .walk import Walk
 
 Array = np.ndarray[Any, Any]
 # Arrays up to this size share memory: as long as one of them is used, the others stay too.
 _MOST_SHARED = 2**19
 _LARGE_PAGE = 2**21
+# Versions of the superblock that HDF5's library writes by default, and gradtape does not.
+_OF_THE_LIBRARY = (b"\0", b"\1", b"\3")
 
 
 class SafeFile:
     """An open file. Before :meth:`check`, only the root's attributes can be read.
 
-    The HDF5 library is not used here: a separate process converts files of format 1 (see
-    :mod:`.legacy`).
+    The HDF5 library is not used here.
 
     Parameters
     ----------
@@ -79,10 +79,13 @@ class SafeFile:
                         "weights: gradtape.load_weights(path, model)"
                     )
                 raise NotAGradtapeFile(f"not an HDF5 file{self._source.guess()}")
-            #: whether the file is of format 1, which HDF5's library wrote
-            self.is_old = is_old(signature)
-            if self.is_old:
-                self._source = converted(self._source, self._max_bytes)
+            if signature[8:] in _OF_THE_LIBRARY:
+                raise NotAGradtapeFile(
+                    "not a file of gradtape's format 2: HDF5's own library wrote it, as another "
+                    "program or a development version of gradtape (format 1) does; if it has "
+                    "weights of Keras, call gradtape.load_weights(path, model), otherwise save "
+                    "the model again with gradtape.save"
+                )
             self._walk = Walk(self._source)
 
     def __enter__(self) -> SafeFile:
@@ -201,11 +204,6 @@ class SafeFile:
                 f"{item.path} does not match its digest: it is damaged, or another program changed "
                 "it"
             )
-
-
-def is_old(start: bytes) -> bool:
-    """Return whether a file that starts with these 9 bytes is one that HDF5's library wrote."""
-    return start.startswith(p.SIGNATURE) and start[8:] in (b"\0", b"\1", b"\3")
 
 
 class _Naming:

@@ -1,9 +1,9 @@
-"""Files of format 1, written by the HDF5 library: a separate process reads them, within limits.
+"""Files that the HDF5 library wrote: a separate process reads them, within limits.
 
 A file can crash the library, and checking the dense groups of those files takes as much reading as
-the library does. A separate process therefore opens the file, checks its structure (:mod:`.hdf5`),
-and writes all datasets to a file in the container of format 2 (:mod:`.conversion`). This process
-reads that file as strictly as any other.
+the library does. A separate process therefore opens the file, checks its structure
+(:mod:`.library`), and writes all datasets to a file of another format. This process reads that file
+as strictly as any other.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ _SECONDS, _BYTES_PER_SECOND = 1.0, 20 * 2**20
 _MEMORY = 160 * 2**20
 # NumPy's threads are not used, and would take memory on machines of many cores.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# Found by its name: it needs the HDF5 library, which is for the other process alone.
-_CONVERTER = f"{__package__}.conversion"
 _CODE = """
 import importlib
 importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
@@ -43,8 +41,8 @@ def _folder() -> Any:
         ) from None
 
 
-def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> Source:
-    """Return a file of format 1 as one in the container of format 2.
+def converted(source: Source, max_bytes: int, converter: str) -> Source:
+    """Return a file that the HDF5 library wrote in the format of a converter.
 
     Parameters
     ----------
@@ -53,7 +51,8 @@ def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> So
     max_bytes
         The maximum size that its datasets may claim together.
     converter
-        The module whose ``convert`` the child process runs; another module reads other files.
+        The module whose ``convert`` the child process runs. It is found by its name, because it
+        needs the HDF5 library, which is for the other process alone.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Read HDF5 files of format 1 with the library; everything is checked before it is read.
+"""Read HDF5 files with the library; everything is checked before it is read.
 
 A file may hold little here: groups, and plain datasets of numbers or text, each reached by one hard
 link. Everything else in HDF5 (external links, external and virtual storage, filter plugins,
