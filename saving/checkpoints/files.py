@@ -21,7 +21,7 @@ from ..records.schema import (
     tagged,
     take,
 )
-from ..writing.places import Places
+from ..writing.modules import Places
 from ..writing.save import ATTRIBUTES
 from .states import decode_state, encode_state
 from .trackables import Trackables

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.extend import F, Stream, Variable, backend_of, exclusive, init_scope
 from ...training import Optimizer
 from ..errors import LoadError
-from ..records.counters import COUNTS, check_steps, check_stream
+from ..records.schema import COUNTS, check_steps, check_stream
 from .files import Stored
 from .trackables import Held, Trackables
 

@@ -15,7 +15,7 @@ from ...core.extend import Module, Variable, is_unbuilt
 from ...plugins.ops.random.functions import shared
 from ...training import Optimizer
 from ..errors import SaveError
-from ..records.counters import COUNTS
+from ..records.schema import COUNTS
 from .states import encode_state
 
 

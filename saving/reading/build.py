@@ -28,14 +28,22 @@ from ..container.limits import MAX_PATHS
 from ..container.storage import open_file
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
-from ..records.counters import COUNTS, check_steps, check_stream
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, take_label
+from ..records.schema import (
+    COUNTS,
+    IDENTIFIER,
+    at,
+    check_dtype,
+    check_shape,
+    check_steps,
+    check_stream,
+    take,
+    take_label,
+)
 from ..records.specs import decode_signature, rule_fits_weight
-from .contents import Contents, cases_of, open_contents, read_case
+from .contents import Contents, cases_of, check_requirements, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
-from .requirements import check_requirements
 
 
 def load(

@@ -23,7 +23,7 @@ from ...core.extend import (
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
 from ..records.schema import at, check_dtype, decode, tagged, take
-from .requirements import known_op
+from .contents import known_op
 
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.

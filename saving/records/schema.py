@@ -288,3 +288,24 @@ def check_shape(shape: Any, where: str, known: bool = False) -> tuple[Any, ...] 
         if not (type(n) is int and 0 <= n < 2**48) and not (n is None and not known):
             raise DamagedFile(f"{where}: not a size: {str(n)[:40]}")
     return tuple(shape)
+
+
+#: The attribute of optimizers with the steps of each variable, where ``iterations`` is not enough.
+COUNTS = "step_counts"
+
+# Nobody counts so far, and there is room above it.
+_MOST = 2**62
+
+
+def check_steps(count: Any, where: str) -> None:
+    """Refuse an array that is not an optimizer's number of steps."""
+    if count.shape != () or count.dtype != "int64" or not 0 <= int(count) < _MOST:
+        raise DamagedFile(
+            f"{where}: no number of steps, int64: {count.dtype} {str(count.tolist())[:80]}"
+        )
+
+
+def check_stream(state: Any, where: str) -> None:
+    """Refuse integers that are not the seed and the count of a stream of random numbers."""
+    if not all(n >= 0 for n in state.tolist()):
+        raise DamagedFile(f"{where}: no seed and count of a random stream: {state.tolist()}")

@@ -21,8 +21,7 @@ from ...core.extend import backend as select_backend
 from ..container.storage import open_file
 from ..errors import DamagedFile, UnsafeFile, printable
 from ..proofs.golden import evaluate, why
-from ..proofs.samples import described
-from ..proofs.work import output_bytes
+from ..proofs.samples import described, output_bytes
 from ..reading.build import Built, build, streams_as_saved
 from ..reading.contents import Contents, open_contents, read_case
 from ..records.schema import at, take, variable_label

@@ -30,10 +30,8 @@ from ...core.extend import (
 )
 from ...training import Optimizer
 from ..errors import SaveError
-from ..proofs.golden import why
-from ..proofs.samples import Shapes, sample_inputs
-from ..proofs.values import packed
-from ..proofs.work import is_light
+from ..proofs.golden import packed, why
+from ..proofs.samples import Shapes, is_light, sample_inputs
 from ..records.loaded import (
     MISSING,
     LoadedModule,
@@ -52,16 +50,20 @@ from ..records.schema import (
     variable_label,
 )
 from ..records.specs import encode_signature, spec_record
-from .compare import compared
-from .courses import SameTrace
-from .dtypes import other_dtypes
-from .graphs import UNROLLED, GraphWriter
-from .losses import ruled_records
-from .modules import StateWriter, config_of, name_in_files, texts_in, twin_of
-from .places import at_in, check_hidden, places_of
-from .reads import reads_of
-from .requirements import KernelCheck, requirements
-from .rules import op_nodes
+from .compare import KernelCheck, compared, requirements
+from .graphs import UNROLLED, GraphWriter, op_nodes
+from .modules import (
+    StateWriter,
+    at_in,
+    check_hidden,
+    config_of,
+    name_in_files,
+    places_of,
+    texts_in,
+    twin_of,
+)
+from .running import reads_of, ruled_records
+from .steps import SameTrace, other_dtypes
 from .traces import (
     Met,
     NeedsSizes,

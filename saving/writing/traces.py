@@ -31,7 +31,7 @@ from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
 from ..records.specs import rule_fits_weight
-from .losses import retraced, split_added, with_added
+from .running import retraced, split_added, with_added
 
 
 class NeedsSizes(SaveError):

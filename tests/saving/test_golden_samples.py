@@ -12,7 +12,7 @@ import pytest
 from rewriting import Draft, rewritten
 
 import gradtape as gt
-from gradtape.saving.proofs.values import spread, weights
+from gradtape.saving.proofs.golden import spread, weights
 
 pytestmark = pytest.mark.usefixtures("forks")
 
