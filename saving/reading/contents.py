@@ -20,8 +20,8 @@ from ..errors import (
     UnsafeFile,
 )
 from ..proofs.golden import unpacked
-from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
-from ..records.specs import read_spec
+from ..records.manifest import CaseRecord, Manifest, RequirementRecord
+from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, tokens
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
@@ -37,18 +37,7 @@ class Contents:
         self.file = file
         self._tokens = MAX_TOKENS
         self._used: set[str] = set()
-        manifest = self._parsed(text)
-        self.manifest = manifest
-        self.modules: list[Any] = take(manifest, "modules", list, "manifest")
-        self.functions: list[Any] = take(manifest, "functions", list, "manifest")
-        self.variables: list[Any] = take(manifest, "variables", list, "manifest")
-        self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
-        self.requires: list[Any] = take(manifest, "requires", list, "manifest")
-        self.rules: list[Any] = (
-            take(manifest, "rules", list, "manifest") if "rules" in manifest else []
-        )
-        if not self.modules:
-            raise DamagedFile("manifest: no modules")
+        self.manifest = Manifest.read(self._parsed(text), "manifest")
 
     def array(self, path: str, again: bool = False) -> np.ndarray[Any, Any]:
         """Return a dataset of numbers with a verified digest, for its only use or ``again``."""
@@ -116,36 +105,21 @@ def open_contents(file: OpenFile) -> Contents:
     return Contents(file, file.text("/manifest"))
 
 
-def cases_of(record: Any) -> list[Any]:
-    """Return the golden cases of a function's record, for all of its traces."""
-    found: list[Any] = []
-    for trace in take(record, "traces", list, "function"):
-        if type(trace) is dict and "golden" in trace:
-            found += take(trace, "golden", list, "golden")
-    return found
-
-
 def read_case(
-    contents: Contents, case: Any, again: bool = False
+    contents: Contents, case: CaseRecord, again: bool = False
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a golden case, and its outputs and gradients by name."""
-    base = take(case, "case", str, "golden")
-    if take(case, "elements", str, "golden") != "spread":
-        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
-    given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
-    made = [read_spec(record, "golden") for record in take(case, "values", list, "golden")]
-    if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
-        raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
-    names = {spec.dtype.name for spec in (*given, *made)}
-    flat = {name: contents.array(f"{base}/{name}", again) for name in sorted(names)}
+    place = f"golden: {case.case[:80]}"
+    flat = {name: contents.array(f"{case.case}/{name}", again) for name in case.dtypes}
     if any(array.ndim != 1 for array in flat.values()):
-        raise DamagedFile(f"golden: {base[:80]}: its arrays are not flat")
+        raise DamagedFile(f"{place}: its arrays are not flat")
     try:
-        arrays = unpacked([*given, *made], flat)
+        arrays = unpacked([*case.inputs, *case.values], flat)
     except ValueError as error:
-        raise DamagedFile(f"golden: {base[:80]}: {error}") from None
-    values = {str(spec.name): x for spec, x in zip(made, arrays[len(given) :], strict=True)}
-    return arrays[: len(given)], values
+        raise DamagedFile(f"{place}: {error}") from None
+    count = len(case.inputs)
+    values = {str(spec.name): x for spec, x in zip(case.values, arrays[count:], strict=True)}
+    return arrays[:count], values
 
 
 # What the packaging rules allow (PEP 508); nothing else is shown as something to type.
@@ -161,21 +135,21 @@ def known_op(name: str) -> Op | None:
         return None
 
 
-def check_requirements(records: Sequence[Any], allow_missing: bool) -> None:
+def missing_here(record: RequirementRecord) -> list[str]:
+    """Return what a file needs of a plugin and no plugin provides."""
+    known = registry()
+    missing = [op for op in record.ops if known_op(op) is None]
+    missing += [cls for cls in record.modules if cls not in known.modules]
+    return missing + [x for x in record.names or () if not known.has_name(x)]
+
+
+def check_requirements(records: Sequence[RequirementRecord], allow_missing: bool) -> None:
     """Refuse a file that needs missing plugins, unless allowed; warn about other versions."""
     known = registry()
     others: list[str] = []
     for record in records:
-        name = take(record, "plugin", str, "requires")
-        distribution = take(record, "distribution", str, "requires")
-        version = take(record, "version", str, "requires")
-        needed = [str(op) for op in take(record, "ops", list, "requires")]
-        missing = [op for op in needed if known_op(op) is None]
-        classes = [str(cls) for cls in take(record, "modules", list, "requires")]
-        missing += [cls for cls in classes if cls not in known.modules]
-        if "names" in record:
-            texts = take(record, "names", list, "requires")
-            missing += [x for x in map(str, texts) if not known.has_name(x)]
+        name, distribution, version = record.plugin, record.distribution, record.version
+        missing = missing_here(record)
         here = _plugin_here(known.infos, name, distribution)
         if missing and not allow_missing:
             try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -260,16 +260,23 @@ def tracks(value: Any) -> bool:
     return False
 
 
-def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[int]:
-    """Return the numbers of these modules of a file and of those inside them, at any depth."""
-    listed = list(records)
+def reached(attributes: Sequence[Any], roots: Iterable[int]) -> set[int]:
+    """Return the numbers of these modules of a file and of those inside them, at any depth.
+
+    Parameters
+    ----------
+    attributes
+        The JSON of each module's attributes.
+    roots
+        The numbers to begin with.
+    """
     found: set[int] = set()
-    queue = [number for number in roots if 0 <= number < len(listed)]
+    queue = [number for number in roots if 0 <= number < len(attributes)]
     while queue:
         number = queue.pop()
         if number not in found:
             found.add(number)
-            queue += [n for n in _held(listed[number].get("attributes")) if n < len(listed)]
+            queue += [n for n in _held(attributes[number]) if n < len(attributes)]
     return found
 
 
