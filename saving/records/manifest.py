@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
@@ -132,6 +132,16 @@ class CaseRecord(Record):
             raise DamagedFile(f"golden: {found.case[:80]} has a shape that is not known")
         return found
 
+    @classmethod
+    def of(cls, case: str, inputs: Sequence[Any], values: Mapping[str, Any]) -> Self:
+        """Return the record of a case with these arrays."""
+        return cls(
+            case=case,
+            elements="spread",
+            inputs=tuple(TensorSpec(x.shape, x.dtype) for x in inputs),
+            values=tuple(TensorSpec(x.shape, x.dtype, k) for k, x in values.items()),
+        )
+
     @property
     def dtypes(self) -> list[str]:
         """The dtypes of its arrays; each has one dataset."""
@@ -152,7 +162,9 @@ class TraceRecord(Record):
     """A trace of a function: the dataset of its text, its samples, and its other dtypes."""
 
     dataset: str = of(str)
-    golden: list[CaseRecord] = of(list, _list_of(CaseRecord, "golden"), _records, default=None)
+    golden: list[CaseRecord] | None = of(
+        list, _list_of(CaseRecord, "golden"), _records, default=None
+    )
     not_sampled: str = of((str, type(None)), lambda x, _: x or "", default="")
     dtypes: tuple[tuple[str, ...], ...] = of(
         list, _kinds, lambda kinds: [list(names) for names in kinds], default=()
@@ -234,15 +246,15 @@ class ModuleRecord(Record):
     known: str | None = of((str, type(None)), key="class")
     class_name: str = of(str, _label)
     functions: dict[str, int] = of(dict)
-    untraced: dict[str, str] = of(dict, default=None)
+    untraced: dict[str, str] | None = of(dict, default=None)
     attributes: dict[str, Any] = of(dict)
     ordered: bool = of(bool, default=False)
-    extra: dict[str, Any] = of(dict, default=None)
+    extra: dict[str, Any] | None = of(dict, default=None)
     frozen: list[int] | None = of(list, _distinct, default=None)
     trained: list[int] | None = of(list, _distinct, default=None)
     config: dict[str, Any] | None = of(dict, default=None)
-    regularizers: list[Any] = of(list, _pairs, default=None)
-    constraints: list[Any] = of(list, _pairs, default=None)
+    regularizers: list[Any] | None = of(list, _pairs, default=None)
+    constraints: list[Any] | None = of(list, _pairs, default=None)
     absorbed: list[str] | None = of(list, default=None)
     #: Whether the file has its constraints before its regularizers, as its weights have them.
     constraints_first: bool = False
@@ -264,7 +276,7 @@ class RequirementRecord(Record):
     version: str = of(str)
     ops: list[str] = of(list, _texts)
     modules: list[str] = of(list, _texts)
-    names: list[str] = of(list, _texts, default=None)
+    names: list[str] | None = of(list, _texts, default=None)
 
 
 def _numbered(record: type[Record], kind: str) -> Read:
@@ -281,7 +293,7 @@ class Manifest(Record):
 
     modules: list[ModuleRecord] = of(list, _numbered(ModuleRecord, "module"), _records)
     signatures: dict[str, int] = of(dict)
-    rules: list[str] = of(
+    rules: Sequence[str] = of(
         list, _datasets, lambda rules: [{"dataset": path} for path in rules], default=()
     )
     functions: list[FunctionRecord] = of(list, _numbered(FunctionRecord, "function"), _records)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...core.extend import (
-    NAMED,
     ConcreteFunction,
     Everything,
     Graph,
@@ -233,11 +232,6 @@ def _watched(run: Any, steps: Recorder) -> Any:
 _SIZE = 3
 
 
-def _is_qualified(text: str) -> bool:
-    """Return whether a text may be a third party's name; bare names are gradtape's own."""
-    return "::" in text or "." in text
-
-
 class KernelCheck:
     """Compares kernels of other plugins, on the host's arrays, with those of the ops."""
 
@@ -299,51 +293,3 @@ def _sample(x: Symbol, random: np.random.Generator) -> Any:
 
 def _listed(result: Any) -> list[Any]:
     return list(result) if isinstance(result, (list, tuple)) else [result]
-
-
-def requirements(
-    ops: Iterable[Op], classes: Iterable[str], texts: Iterable[str] = ()
-) -> list[dict[str, Any]]:
-    """Return a record for each plugin that provides some of these ops, classes and names.
-
-    Parameters
-    ----------
-    ops
-        The ops in a file's graphs.
-    classes
-        The names of its modules' classes.
-    texts
-        The texts in its configurations, some of which may name an activation, an initializer, ...
-
-    Raises
-    ------
-    SaveError
-        If no plugin provides an op.
-    """
-    known = registry()
-    providers = [(known.owner("op", op.name), "ops", op.name) for op in ops]
-    providers += [(known.owner("module", name), "modules", name) for name in classes]
-    in_graphs = {name for _, kind, name in providers if kind == "ops"}
-    for text in sorted(filter(_is_qualified, set(texts) - in_graphs)):
-        found = (known.owner("name", (kind, text)) for kind in NAMED)
-        providers += [(info, "names", text) for info in found if info is not None][:1]
-    needed: dict[str, dict[str, Any]] = {}
-    for info, kind, name in providers:
-        if info is None:
-            raise SaveError(f"op {name!r} belongs to no registered plugin, so no file can name it")
-        entry = needed.setdefault(
-            f"{info.distribution or info.name}:{info.name}",
-            {
-                "plugin": info.name,
-                "distribution": info.distribution,
-                "version": info.version,
-                "ops": [],
-                "modules": [],
-            },
-        )
-        # only if there are some: other files are the same as those of older versions
-        entry.setdefault(kind, []).append(name)
-    for entry in needed.values():
-        entry["ops"].sort()
-        entry["modules"].sort()
-    return [needed[key] for key in sorted(needed)]

@@ -30,11 +30,10 @@ from ...core.extend import (
     trace_rule,
 )
 from ..errors import SaveError, UntraceableGradient
+from ..records.graphs import DEFAULT
 from ..records.schema import MAX_NODES, MAX_RULES, encode
 from ..records.specs import spec_record
 
-#: Instead of the number of a rule: the op has the one that its owner gives it.
-DEFAULT = -1
 # Gradients of how many orders a file keeps where rules use other inputs at each order.
 _ORDERS = 4
 # How far rules of rules are followed to see whether they use an op with another rule.
@@ -285,6 +284,8 @@ class GraphWriter:
         Stores an array and returns the path of its dataset.
     custom_gradients
         Whether to write the backward graphs of custom gradients.
+    rules
+        The gradient rules that are known already; none by default.
 
     Attributes
     ----------
@@ -299,6 +300,7 @@ class GraphWriter:
         variable_index: Callable[[Variable], int],
         add_constant: Callable[[np.ndarray[Any, Any]], str],
         custom_gradients: bool = True,
+        rules: KeptRules | None = None,
     ) -> None:
         self._custom_gradients = custom_gradients
         self.left_out = False
@@ -306,7 +308,7 @@ class GraphWriter:
         self._variable_index = variable_index
         self._add_constant = add_constant
         self.ops: dict[str, Op] = {}
-        self.rules = KeptRules(custom_gradients)
+        self.rules = KeptRules(custom_gradients) if rules is None else rules
 
     def rule(self, stored: StoredRule | SharedRule, where: str) -> dict[str, Any]:
         """Return the gradient rule of an op, or that custom gradients share, as JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from ...core.extend import (
     Variable,
     is_code,
     policy,
+    ruled_weights,
     untracked,
 )
 from ...layers import initializers
@@ -25,7 +26,6 @@ from ..container.limits import DTYPES, MAX_DEPTH, SEGMENT
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
-from .running import rules_given
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
@@ -91,7 +91,7 @@ class StateWriter:
         """
         result: dict[str, Any] = {}
         absent: dict[str, str] = {}
-        kept = rules_given(module)
+        kept = _rules_given(module)
         own = dict(self._own(module))
         described = getattr(module, "_gradtape_described", ())
         told = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
@@ -358,7 +358,7 @@ def name_in_files(name: str) -> str:
 def config_of(
     module: Module,
     save_op: Callable[[Op], None],
-    save_callable: Callable[[Any, Module, str], int],
+    save_callable: Callable[[Any, str], int],
     where: str,
 ) -> dict[str, Any]:
     """Return a known class's configuration as JSON, with callables as ops or traced functions."""
@@ -371,7 +371,7 @@ def config_of(
             save_op(value)
             result[key] = {"op": value.name}
         elif callable(value) and not isinstance(value, type):
-            result[key] = {"function": save_callable(value, module, f"{where}: {key}")}
+            result[key] = {"function": save_callable(value, f"{where}: {key}")}
         else:
             result[key] = {"value": encode(value, f"{where}: configuration {key!r}")}
     return result
@@ -460,7 +460,7 @@ def _segment(part: str) -> str:
 
 
 def check_hidden(
-    hidden: Sequence[tuple[str, str, Variable | Module]], saved: Container[int]
+    hidden: Sequence[tuple[str, str, Variable | Module]], is_saved: Callable[[Variable], bool]
 ) -> None:
     """Refuse variables that an object holds where no module finds them and no function reads them.
 
@@ -468,12 +468,12 @@ def check_hidden(
     ----------
     hidden
         The path, the object's class, and the variable or the module.
-    saved
-        The identities of the variables that the file will hold.
+    is_saved
+        Returns whether the file will hold a variable.
     """
     for path, owner, item in hidden:
         variables = item.variables if isinstance(item, Module) else (item,)
-        lost = [v for v in variables if id(v) not in saved]
+        lost = [v for v in variables if not is_saved(v)]
         if lost:
             raise SaveError(
                 f"{path}: variable {lost[0].name!r} would be lost: modules find variables in "
@@ -487,3 +487,9 @@ def at_in(root: Module, module: Module) -> str:
     """Return the location of a module for messages; empty for the root."""
     found = (path for path, leaf in root.named_leaves() if leaf is module)
     return "".join(f" at {path.replace('/', '.')!r}" for path in found)
+
+
+def _rules_given(module: Module) -> set[int]:
+    """Return the regularizers and constraints of a module that a file keeps, by identity."""
+    rules = [rule for _, *pair in ruled_weights(module) for rule in pair]
+    return set(map(id, [*rules, getattr(module, "activity_regularizer", None)])) - {id(None)}

@@ -1,4 +1,4 @@
-"""Restore what Python code changes while it is traced and compared."""
+"""Run Python code for a save: keep its state, note what it reads, and what it gives aside."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from threading import RLock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,7 @@ from ...core.extend import (
     keeping_added,
     mask_of,
     ops,
-    ruled_weights,
 )
-from ..errors import SaveError
-from ..proofs.golden import why
 
 # So many objects are looked into.
 _MOST = 10_000
@@ -132,47 +130,78 @@ def _put_back(state: dict[Any, Any], content: dict[Any, Any], stays: str | None 
         state.update(content)
 
 
-# Those who listen, in any thread.
-_listening: list[set[tuple[int, str]]] = []
-_LOCK = RLock()
+# -- what is read: its values go into the graphs ---------------------------------------------------
+
+# What the code that runs for a save has read; in other threads there is none.
+_READS: ContextVar[set[tuple[int, str]] | None] = ContextVar("_READS", default=None)
+# How many saves listen to the instances of a class, and what the class had itself.
+_LISTENING: dict[type, tuple[int, Any]] = {}
+_LOCK = Lock()
 
 
 @contextmanager
-def reads_of(listens: bool) -> Iterator[set[tuple[int, str]]]:
-    """Note which attributes of modules are read in this block, by any code and in any thread.
+def reads_of(modules: Iterable[Module]) -> Iterator[set[tuple[int, str]]]:
+    """Note which attributes of modules are read in this block, by any code that it runs.
+
+    The classes of these modules tell it, and only to this block: other classes are as they were,
+    and other threads, which may use the same modules, are neither heard nor disturbed.
 
     Parameters
     ----------
-    listens
-        Whether to; a class that changes too often is looked up slowly from then on.
+    modules
+        Modules of classes that files do not hold.
 
     Yields
     ------
     set
         Pairs of a module's ``id`` and the name of an attribute of the instance.
     """
+    classes = dict.fromkeys(map(type, modules))
     found: set[tuple[int, str]] = set()
-    if not listens:
-        yield found
-        return
-    with _LOCK:
-        _listening.append(found)
-        Module.__getattribute__ = _noting  # type: ignore[method-assign, assignment]
+    token = _READS.set(found)
     try:
+        for cls in classes:
+            _listen(cls)
         yield found
     finally:
-        with _LOCK:
-            _listening[:] = [x for x in _listening if x is not found]
-            if not _listening:
-                del Module.__getattribute__
+        _READS.reset(token)
+        for cls in classes:
+            _leave(cls)
 
 
-def _noting(self: Module, name: str) -> Any:
-    value = object.__getattribute__(self, name)
-    if name in object.__getattribute__(self, "__dict__"):
-        for found in _listening:
+def _listen(cls: Any) -> None:
+    with _LOCK:
+        count, own = _LISTENING.get(cls, (0, vars(cls).get("__getattribute__")))
+        if not count:
+            cls.__getattribute__ = _telling(cls.__getattribute__)
+        _LISTENING[cls] = count + 1, own
+
+
+def _leave(cls: Any) -> None:
+    with _LOCK:
+        count, own = _LISTENING.pop(cls)
+        if count > 1:
+            _LISTENING[cls] = count - 1, own
+        elif own is None:
+            del cls.__getattribute__
+        else:
+            cls.__getattribute__ = own
+
+
+def _telling(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """Return a ``__getattribute__`` that reads as another one, and tells of attributes."""
+
+    def __getattribute__(self: Any, name: str) -> Any:
+        value = read(self, name)
+        found = _READS.get()
+        if found is not None and name in object.__getattribute__(self, "__dict__"):
             found.add((id(self), name))
-    return value
+        return value
+
+    return __getattribute__
+
+
+# -- what calls give besides results ---------------------------------------------------------------
 
 
 def with_added(call: Callable[..., Any], root: Module, lost: list[str]) -> Callable[..., Any]:
@@ -229,45 +258,3 @@ def retraced(adding: Callable[..., Any], concrete: ConcreteFunction) -> Concrete
     traced = Function(adding, name=concrete.name).get_concrete_function(*args, **kwargs)
     found = split_added(traced)
     return found if found.added or found.masks else concrete
-
-
-def rules_given(module: Module) -> set[int]:
-    """Return the regularizers and constraints of a module that a file keeps, by identity."""
-    rules = [rule for _, *pair in ruled_weights(module) for rule in pair]
-    return set(map(id, [*rules, getattr(module, "activity_regularizer", None)])) - {id(None)}
-
-
-def ruled_records(
-    module: Module,
-    weights: Iterator[tuple[Variable, Any, Any]],
-    number_of: Callable[[Variable], int],
-    save: Callable[[Any, Variable, bool, str], int],
-    lost: list[str],
-) -> dict[str, list[list[int]]]:
-    """Return the regularizers and constraints of a module's weights: numbers of both.
-
-    Parameters
-    ----------
-    module
-        The module.
-    weights
-        Its weights, each with a regularizer and a constraint.
-    number_of
-        Returns the number of a variable.
-    save
-        Traces a function of a variable, given whether it is a regularizer; returns its number.
-    lost
-        Receives which of them cannot be traced.
-    """
-    found: dict[str, list[list[int]]] = {}
-    for variable, *rules in weights:
-        for kind, rule in zip(("regularizer", "constraint"), rules, strict=True):
-            where = f"{module.name}: the {kind} of {variable.name!r}"
-            try:
-                if rule is not None:
-                    number = number_of(variable)
-                    pair = [number, save(rule, variable, kind == "regularizer", where)]
-                    found.setdefault(f"{kind}s", []).append(pair)
-            except SaveError as error:
-                lost.append(f"{where} ({why(error)})")
-    return found

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from ...core.extend import (
     ConcreteFunction,
@@ -14,13 +17,16 @@ from ...core.extend import (
     default_dtype,
     flatten,
     init_scope,
+    to_numpy,
     warn_user,
 )
 from ..container.storage import storage_of
 from ..errors import SaveError
 from ..records.formats import check_format
-from ..records.schema import FORMAT, VERSION
-from .contents import Everything
+from ..records.schema import FORMAT, MAX_TOKENS, VERSION, dump, tokens
+from .collect import Numbers, Options, collect, number
+from .encode import Encoded, encode
+from .graphs import UNROLLED
 from .running import keeping_state
 
 #: What the root of every file says.
@@ -130,16 +136,41 @@ def save(
     target = storage.target(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone
+    options = Options(golden, custom_gradients, sizes, functions)
     with as_group_of_one(), init_scope(), keeping_state((module, *module.submodules)):
-        contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
+        collected = collect(module, signatures or {}, options)
+        numbers = number(collected)
+        encoded = encode(collected, numbers)
+        layout = lay_out(encoded, numbers)
     for text in (
-        replaced_rules(contents.replaced),
-        left_out(contents.left_out),
-        double_precision(module, contents.traces),
+        replaced_rules(collected.replaced),
+        left_out(encoded.left_out),
+        double_precision(module, encoded.traces),
     ):
         if text:
             warn_user(f"save: {text}", UserWarning)
-    storage.save(target, ATTRIBUTES, contents.texts, contents.datasets, compression)
+    storage.save(target, ATTRIBUTES, layout.texts, layout.arrays, compression)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The datasets of a file by path: texts, and arrays in their order in the file."""
+
+    texts: dict[str, str]
+    arrays: dict[str, np.ndarray[Any, Any]]
+
+
+def lay_out(encoded: Encoded, numbers: Numbers) -> Layout:
+    """Return the datasets of the records of a file and of its variables."""
+    texts = {"/manifest": dump(encoded.manifest.json(), "the module tree"), **encoded.texts}
+    total = sum(map(tokens, texts.values()))
+    if total > MAX_TOKENS:
+        raise SaveError(
+            f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
+            f"accept ({MAX_TOKENS:,}); {UNROLLED}"
+        )
+    arrays = {numbers.places[id(x)]: to_numpy(x.array) for x in numbers.variables}
+    return Layout(texts, {**encoded.arrays, **arrays})
 
 
 def left_out(places: Sequence[str]) -> str:
