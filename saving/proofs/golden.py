@@ -36,6 +36,7 @@ from ...core.extend import (
 from ...core.extend import (
     backend as select_backend,
 )
+from ..records.assigned import assign_arrays
 from .samples import filled_in
 
 # A larger array is stored in part: one in _PART elements, within these limits.
@@ -131,8 +132,7 @@ def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable,
     try:
         yield before
     finally:
-        for variable, array in before:
-            variable.set_array(array)
+        assign_arrays([(x, array) for x, array in before if x.array is not array])
 
 
 class Evaluation(NamedTuple):

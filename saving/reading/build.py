@@ -31,7 +31,7 @@ from ..proofs.golden import frozen_state
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
 from ..records.manifest import FunctionRecord, Manifest, ModuleRecord, VariableRecord
 from ..records.schema import COUNTS, IDENTIFIER, at, check_steps, check_stream
-from ..records.specs import rule_fits_weight
+from ..records.specs import decode_signature, rule_fits_weight
 from .contents import Contents, check_requirements, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
@@ -302,6 +302,7 @@ def _function(
     contents: Contents, reader: GraphReader, record: FunctionRecord, allow_missing: bool
 ) -> RestoredFunction:
     where = f"function {record.name[:80]!r}"
+    signature = decode_signature(record.parameters, where)
     concrete: list[ConcreteFunction] = []
     missing = ""
     for trace in record.traces:
@@ -318,7 +319,7 @@ def _function(
         found.also = trace.dtypes
         concrete.append(found)
     kind = MissingFunction if missing else RestoredFunction
-    function = kind(record.name, record.parameters, concrete, record.sizes, record.converts)
+    function = kind(record.name, signature, concrete, record.sizes, record.converts)
     if isinstance(function, MissingFunction):
         function.reason = missing
     return function

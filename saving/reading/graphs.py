@@ -99,7 +99,7 @@ class GraphReader:
                     raise
         for stored, record in self._rules.values():
             try:
-                graph = self.graph(record.graph, None)
+                graph = self._built(record.graph, None)
             except MissingOp as error:
                 if not allow_missing:
                     raise
@@ -108,7 +108,7 @@ class GraphReader:
                 _attach_rule(stored, graph, record)
         for shared, record in self._shared.values():
             try:
-                shared.graph = _shared_graph(self.graph(record.graph, None), record)
+                shared.graph = _shared_graph(self._built(record.graph, None), record)
             except MissingOp as error:
                 if not allow_missing:
                     raise
@@ -141,7 +141,7 @@ class GraphReader:
     def function(self, text: Any, where: str) -> ConcreteFunction:
         """Return the concrete function of a trace's JSON."""
         record = TracedRecord.read(text, where)
-        graph = self.graph(record.graph, None)
+        graph = self._built(record.graph, None)
         arguments = _tree(record.arguments, where, None)
         results = _tree(record.results, where, len(graph.outputs))
         if not (type(arguments) is tuple and [type(x) for x in arguments] == [tuple, dict]):
@@ -168,7 +168,11 @@ class GraphReader:
                 raise DamagedFile(f"{where}: a mask does not hold booleans")
         return concrete
 
-    def graph(self, record: GraphRecord, parent: Graph | None) -> Graph:
+    def graph(self, text: Any, where: str, parent: Graph | None = None) -> Graph:
+        """Return the graph of its JSON."""
+        return self._built(GraphRecord.read(text, where), parent)
+
+    def _built(self, record: GraphRecord, parent: Graph | None) -> Graph:
         """Return the graph of a record."""
         where = record.where
         graph = Graph(record.name, parent)
@@ -251,7 +255,7 @@ class GraphReader:
 
     def _inner(self, record: GraphRecord) -> Graph:
         """Return a graph inside an op."""
-        inner = self.graph(record, None)
+        inner = self._built(record, None)
         if self._rules_are_read:
             self._check_inside(inner, record.where)
         else:
@@ -324,7 +328,7 @@ class GraphReader:
             outputs: Sequence[Any] = self._shared[record][1].gradients
         else:
             assert isinstance(record, GraphRecord)
-            rule = self.graph(record, graph)
+            rule = self._built(record, graph)
             inputs, outputs = rule.inputs, rule.outputs
         if [(blunt(x.shape), x.dtype) for x in inputs] != [
             (blunt(x.shape), x.dtype) for x in given

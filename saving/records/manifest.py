@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
@@ -12,7 +11,7 @@ from typing import Any, Self
 from ...core.extend import TensorSpec
 from ..errors import DamagedFile
 from .schema import check_dtype, check_shape, take, take_label
-from .specs import decode_signature, encode_signature, read_spec, spec_record
+from .specs import read_spec, spec_record
 
 # How many kinds of dtypes one trace may be for.
 _MOST_DTYPES = 64
@@ -173,10 +172,10 @@ class TraceRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionRecord(Record):
-    """A function: its parameters, and its traces."""
+    """A function: the JSON of its parameters, and its traces."""
 
     name: str = of(str, _label)
-    parameters: inspect.Signature = of(list, decode_signature, encode_signature)
+    parameters: list[Any] = of(list)
     traces: list[TraceRecord] = of(list, _list_of(TraceRecord), _records)
     sizes: str = of(str, default="")
     converts: bool = of(bool, default=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from ..records.schema import take
 from .tree import ModuleRecord
 from .words import counted, shown
 
-NO_PARAMETERS = inspect.Signature()
 # How much of a trace's arguments is shown, and with how many names a mistyped one is compared.
 _LONGEST, _MOST_COMPARED = 2_000, 2_000
 
@@ -50,7 +48,7 @@ class TraceRecord:
 
 @dataclass(frozen=True)
 class FunctionRecord:
-    """One function: its names, its parameters, and its traces.
+    """One function: its names, its parameters' JSON, and its traces.
 
     ``place`` is its path in the tree. It is the same for the same function of a file in which
     modules have other names.
@@ -59,7 +57,7 @@ class FunctionRecord:
     names: list[str]
     place: str
     seen_sizes: bool
-    parameters: inspect.Signature
+    parameters: list[Any]
     traces: list[TraceRecord]
 
 
@@ -113,9 +111,9 @@ def _function(
     contents: Contents, record: manifest.FunctionRecord, names: list[str], place: str
 ) -> FunctionRecord:
     positional = [
-        printable(x.name)
-        for x in record.parameters.parameters.values()
-        if x.kind in (x.POSITIONAL_ONLY, x.POSITIONAL_OR_KEYWORD)
+        printable(take(item, "name", str, "parameter"))
+        for item in record.parameters
+        if not take(item, "kind", str, "parameter").startswith(("keyword", "var"))
     ]
     traces = [
         _trace(contents, trace, f"{names[0]}#{i}", positional)
@@ -207,7 +205,7 @@ def rules_of(contents: Contents) -> list[FunctionRecord]:
             record.graph,
             {key: value for key, value in text.items() if key != "graph"},
         )
-        found.append(FunctionRecord([trace.name], trace.name, False, NO_PARAMETERS, [trace]))
+        found.append(FunctionRecord([trace.name], trace.name, False, [], [trace]))
     return found
 
 

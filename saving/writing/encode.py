@@ -38,6 +38,7 @@ from ..records.manifest import (
     VariableRecord,
 )
 from ..records.schema import IDENTIFIER, dump, is_attribute
+from ..records.specs import encode_signature
 from .collect import Collected, Numbers, Options, Part, requirements
 from .compare import KernelCheck, compared
 from .graphs import GraphWriter
@@ -401,12 +402,12 @@ class _Functions:
         traces: list[TraceRecord] = []
         record = FunctionRecord(
             name=function.name,
-            parameters=function.signature,
+            parameters=encode_signature(function.signature),
             traces=traces,
             sizes="seen" if function.sizes == "seen" else "",
             converts=function.converts,
         )
-        self.left_out += lost_defaults(function)
+        self.left_out += lost_defaults(function, record.parameters)
         self.records.append(record)
         weighed: list[Any] = []  # graphs whose gradients were compared
         for i, concrete in enumerate(function.concrete):

@@ -8,12 +8,13 @@ import inspect
 import random
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from ...core.extend import (
     mask_of,
     ops,
 )
+from ..records.loaded import LoadedModule
 
 # So many objects are looked into.
 _MOST = 10_000
@@ -134,17 +136,21 @@ def _put_back(state: dict[Any, Any], content: dict[Any, Any], stays: str | None 
 
 # What the code that runs for a save has read; in other threads there is none.
 _READS: ContextVar[set[tuple[int, str]] | None] = ContextVar("_READS", default=None)
-# How many saves listen to the instances of a class, and what the class had itself.
-_LISTENING: dict[type, tuple[int, Any]] = {}
+# How many saves listen to a class or a module, and what to restore when the last one leaves.
+_LISTENING: dict[Any, tuple[int, Callable[[], None]]] = {}
 _LOCK = Lock()
+# The classes of single modules that tell what is read.
+_APART: WeakSet[type] = WeakSet()
+_set_class = vars(object)["__class__"].__set__
 
 
 @contextmanager
-def reads_of(modules: Iterable[Module]) -> Iterator[set[tuple[int, str]]]:
+def reads_of(modules: Sequence[Module]) -> Iterator[set[tuple[int, str]]]:
     """Note which attributes of modules are read in this block, by any code that it runs.
 
-    The classes of these modules tell it, and only to this block: other classes are as they were,
-    and other threads, which may use the same modules, are neither heard nor disturbed.
+    The classes of these modules tell it, and only to this block: other threads, which may use the
+    same modules, are not heard. Classes that every program shares stay as they are, and their
+    instances get a class of their own until the block ends.
 
     Parameters
     ----------
@@ -156,36 +162,71 @@ def reads_of(modules: Iterable[Module]) -> Iterator[set[tuple[int, str]]]:
     set
         Pairs of a module's ``id`` and the name of an attribute of the instance.
     """
-    classes = dict.fromkeys(map(type, modules))
+    shared = [x for x in modules if type(x) in (Module, LoadedModule) or type(x) in _APART]
+    alone = set(map(id, shared))
+    listened = [*dict.fromkeys(type(x) for x in modules if id(x) not in alone), *shared]
     found: set[tuple[int, str]] = set()
     token = _READS.set(found)
-    try:
-        for cls in classes:
-            _listen(cls)
+    with ExitStack() as stack:
+        stack.callback(_READS.reset, token)
+        for item in listened:
+            _listen(item)
+            stack.callback(_leave, item)
         yield found
-    finally:
-        _READS.reset(token)
-        for cls in classes:
-            _leave(cls)
 
 
-def _listen(cls: Any) -> None:
+def _listen(item: Any) -> None:
     with _LOCK:
-        count, own = _LISTENING.get(cls, (0, vars(cls).get("__getattribute__")))
-        if not count:
-            cls.__getattribute__ = _telling(cls.__getattribute__)
-        _LISTENING[cls] = count + 1, own
+        key = item if isinstance(item, type) else id(item)
+        count, restore = _LISTENING.get(key, (0, None))
+        if restore is None:
+            restore = _told_by_class(item) if isinstance(item, type) else _told_by_one(item)
+        _LISTENING[key] = count + 1, restore
 
 
-def _leave(cls: Any) -> None:
+def _leave(item: Any) -> None:
     with _LOCK:
-        count, own = _LISTENING.pop(cls)
+        key = item if isinstance(item, type) else id(item)
+        count, restore = _LISTENING.pop(key)
         if count > 1:
-            _LISTENING[cls] = count - 1, own
-        elif own is None:
-            del cls.__getattribute__
+            _LISTENING[key] = count - 1, restore
         else:
-            cls.__getattribute__ = own
+            restore()
+
+
+def _told_by_class(cls: Any) -> Callable[[], None]:
+    """Let a class tell what is read of its instances; return what ends that."""
+    own = vars(cls).get("__getattribute__")
+    cls.__getattribute__ = _telling(cls.__getattribute__)
+    if own is None:
+        return partial(delattr, cls, "__getattribute__")
+    return partial(setattr, cls, "__getattribute__", own)
+
+
+def _told_by_one(module: Module) -> Callable[[], None]:
+    """Let one module tell what is read of it; return what ends that."""
+    cls: Any = type(module)
+
+    def reduced(self: Any, protocol: Any) -> Any:
+        """Return how to make a copy, or to unpickle one, of the module's own class."""
+        made = list(super(apart, self).__reduce_ex__(protocol))
+        made[1] = tuple(cls if x is apart else x for x in made[1])
+        return tuple(made)
+
+    apart: Any = type(
+        cls.__name__,
+        (cls,),
+        {
+            "__module__": cls.__module__,
+            "__qualname__": cls.__qualname__,
+            "__class__": property(lambda self: cls),
+            "__getattribute__": _telling(cls.__getattribute__),
+            "__reduce_ex__": reduced,
+        },
+    )
+    _APART.add(apart)
+    _set_class(module, apart)
+    return partial(_set_class, module, cls)
 
 
 def _telling(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:

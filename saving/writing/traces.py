@@ -30,7 +30,7 @@ from ...core.extend import (
 from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
-from ..records.specs import encode_signature, rule_fits_weight
+from ..records.specs import rule_fits_weight
 from .running import retraced, split_added, with_added
 
 
@@ -179,9 +179,8 @@ def _places(concrete: ConcreteFunction) -> Any:
     return structure(concrete.arguments), tensors
 
 
-def lost_defaults(function: SavedFunction) -> Iterator[str]:
-    """Yield which defaults of a function's parameters are lost in a file."""
-    written = encode_signature(function.signature)
+def lost_defaults(function: SavedFunction, written: Sequence[Any]) -> Iterator[str]:
+    """Yield which defaults of parameters are lost in a file that stores them as ``written``."""
     for parameter, record in zip(function.signature.parameters.values(), written, strict=True):
         known = parameter.default is parameter.empty or parameter.default is None
         if not known and record.get("default") is None:
