@@ -101,7 +101,7 @@ def unpacked(
     ValueError
         If the number of elements is not that of the shapes, or they have several axes.
     """
-    if any(held.ndim != 1 for held in flat.values()):
+    if any(array.ndim != 1 for array in flat.values()):
         raise ValueError("a dataset is not flat")
     position = dict.fromkeys(flat, 0)
     arrays = []
@@ -109,9 +109,9 @@ def unpacked(
         dtype, shape = spec.dtype.name, spec.shape or ()
         start = position.get(dtype, 0)
         position[dtype] = start + math.prod(n or 0 for n in shape)
-        held = flat.get(dtype, np.empty(0, spec.dtype))
-        arrays.append(held[start : position[dtype]].reshape(tuple(n or 0 for n in shape)))
-    if position != {dtype: held.size for dtype, held in flat.items()}:
+        elements = flat.get(dtype, np.empty(0, spec.dtype))
+        arrays.append(elements[start : position[dtype]].reshape(tuple(n or 0 for n in shape)))
+    if position != {dtype: array.size for dtype, array in flat.items()}:
         raise ValueError("the elements are not as many as the shapes ask for")
     return arrays
 
@@ -287,9 +287,9 @@ def _gradients(
 
 def _weights_of(x: Tensor | Variable, i: int) -> Tensor:
     """Return the weights of a tensor's elements on its device; if complex, of both parts."""
-    held = weights(x.dtype.name, x.shape, i)
+    array = weights(x.dtype.name, x.shape, i)
     owner = backend_of(x.array)
-    return Tensor(owner.asarray(held, device=owner.device(x.array)))
+    return Tensor(owner.asarray(array, device=owner.device(x.array)))
 
 
 def _part(x: Tensor | Variable) -> np.ndarray[Any, Any]:

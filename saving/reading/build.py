@@ -30,8 +30,15 @@ from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded,
 from ..proofs.golden import frozen_state
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
 from ..records.manifest import FunctionRecord, Manifest, ModuleRecord, VariableRecord
-from ..records.schema import COUNTS, IDENTIFIER, at, check_steps, check_stream
-from ..records.specs import decode_signature, rule_fits_weight
+from ..records.schema import (
+    COUNTS,
+    IDENTIFIER,
+    at,
+    check_steps,
+    check_stream,
+    decode_signature,
+    rule_fits_weight,
+)
 from .contents import Contents, check_requirements, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
@@ -257,7 +264,7 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, with arrays read together, or each at its first use."""
-    records, held = contents.manifest.variables, list[Any]()
+    records, found = contents.manifest.variables, list[Any]()
     for i, record in enumerate(records):
         if contents.declared(record.dataset) != (record.dtype, record.shape):
             raise DamagedFile(
@@ -265,19 +272,20 @@ def _variables(contents: Contents, lazy: bool) -> list[Variable]:
             )
         if lazy:
             pending = contents.pending(record.dataset)
-            held.append(Pending(pending, record.shape, DTYPES[record.dtype]))
+            found.append(Pending(pending, record.shape, DTYPES[record.dtype]))
     if not lazy:
         arrays = contents.arrays([record.dataset for record in records])
-        held = [arrays.pop(record.dataset) for record in records]
+        found = [arrays.pop(record.dataset) for record in records]
     return [
-        _variable(record, array, f"variable {i}")
-        for i, (array, record) in enumerate(zip(held, records, strict=True))
+        _variable(record, array, i)
+        for i, (array, record) in enumerate(zip(found, records, strict=True))
     ]
 
 
-def _variable(record: VariableRecord, array: Any, where: str) -> Variable:
+def _variable(record: VariableRecord, array: Any, number: int) -> Variable:
     if record.stream is None:
         return Variable.holding(array, trainable=record.trainable, name=record.name)
+    where = f"variable {number}"
     if array.shape != (2,) or array.dtype != np.int64 or record.trainable:
         raise DamagedFile(f"{where} is not a random stream")
     if isinstance(array, Pending):

@@ -48,8 +48,7 @@ from ..records.graphs import (
     TracedRecord,
     VariableNode,
 )
-from ..records.schema import MAX_AXES, MAX_NODES, MAX_RULES, at, decode, tagged
-from ..records.specs import read_spec
+from ..records.schema import MAX_AXES, MAX_NODES, MAX_RULES, at, decode, read_spec, tagged
 from .contents import known_op
 
 _SIZES: tuple[Any, ...] = (int, np.integer, Size)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from ...core.extend import SCALARS, TensorSpec
 from ..errors import DamagedFile
-from .schema import decode, take, take_label
-from .specs import read_spec
+from .schema import decode, read_spec, take, take_label
 
 #: Instead of the number of a rule: the op has the one that its owner gives it.
 DEFAULT = -1

@@ -240,9 +240,9 @@ def check_name(name: Any, cls: type, where: str) -> str:
 
 def signatures_of(module: Module) -> dict[str, RestoredFunction]:
     """Return the signatures that a module was loaded with."""
-    held = vars(module).get("signatures")
-    if type(held) is dict and all(isinstance(f, RestoredFunction) for f in held.values()):
-        return dict(held)
+    found = vars(module).get("signatures")
+    if type(found) is dict and all(isinstance(f, RestoredFunction) for f in found.values()):
+        return dict(found)
     return {}
 
 
@@ -276,11 +276,11 @@ def reached(attributes: Sequence[Any], roots: Iterable[int]) -> set[int]:
         number = queue.pop()
         if number not in found:
             found.add(number)
-            queue += [n for n in _held(attributes[number]) if n < len(attributes)]
+            queue += [n for n in _module_numbers(attributes[number]) if n < len(attributes)]
     return found
 
 
-def _held(encoded: Any) -> Iterable[int]:
+def _module_numbers(encoded: Any) -> Iterable[int]:
     """Yield the numbers of the modules in a file's attributes."""
     for record in dictionaries(encoded):
         number = record.get("module")

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from ...core.extend import TensorSpec
 from ..errors import DamagedFile
-from .schema import check_dtype, check_shape, take, take_label
-from .specs import read_spec, spec_record
+from .schema import check_dtype, check_shape, read_spec, spec_record, take, take_label
 
 # How many kinds of dtypes one trace may be for.
 _MOST_DTYPES = 64
@@ -41,7 +40,8 @@ def of(
     key
         Its key in the JSON: the field's name by default.
     """
-    about = {"as": (kind, read, write), "key": key}
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    about = {"as": (kinds, read, write), "key": key}
     return (
         field(default=default, metadata=about) if default is not MISSING else field(metadata=about)
     )
@@ -54,14 +54,19 @@ class Record:
     @classmethod
     def read(cls, record: Any, where: str) -> Self:
         """Return the record of a JSON object; keys that it does not know are ignored."""
-        found: dict[str, Any] = {}
-        for name, key, kind, read, _, default in _table_of(cls):
-            if default is not MISSING and type(record) is dict and key not in record:
+        if type(record) is not dict:
+            raise DamagedFile(f"{where}: not a record: {str(record)[:40]}")
+        made = object.__new__(cls)
+        found = vars(made)  # a file may have thousands of records
+        for name, key, kinds, read, _, default in _table_of(cls):
+            value = record.get(key, MISSING)
+            if value is MISSING and default is not MISSING:
                 found[name] = default
                 continue
-            value = take(record, key, kind, where)
+            if type(value) not in kinds:
+                take(record, key, kinds, where)
             found[name] = value if read is None else read(value, where)
-        return cls(**found)
+        return made
 
     def json(self) -> dict[str, Any]:
         """Return it as JSON; what has its default value is left out."""
@@ -147,13 +152,18 @@ class CaseRecord(Record):
         return sorted({x.dtype.name for x in (*self.inputs, *self.values)})
 
 
+def _dtype_name(name: Any, where: str) -> str:
+    check_dtype(name, where)
+    return str(name)  # which NumPy takes long to say
+
+
 def _kinds(values: list[Any], where: str) -> tuple[tuple[str, ...], ...]:
     if len(values) > _MOST_DTYPES:
         raise DamagedFile(f"{where}: {len(values)} kinds of dtypes for one trace")
     for names in values:
         if type(names) is not list:
             raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
-    return tuple(tuple(check_dtype(name, where).name for name in names) for names in values)
+    return tuple(tuple(_dtype_name(name, where) for name in names) for names in values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +209,7 @@ class VariableRecord(Record):
     shape: tuple[int, ...] = of(
         list, lambda shape, where: check_shape(shape, where, known=True) or (), list
     )
-    dtype: str = of(str, lambda name, where: check_dtype(name, where).name)
+    dtype: str = of(str, _dtype_name)
     stream: Any = of((str, dict), _stream, default=None)
 
 

@@ -13,7 +13,7 @@ from ..records.manifest import RequirementRecord
 from ..records.schema import IDENTIFIER, variable_label
 from .graphs import KeptRules, op_nodes
 from .modules import at_in, places_of
-from .traces import Met, NeedsSizes, is_called, trace_call
+from .traces import History, NeedsSizes, is_called, trace_call
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Part:
         Its name in messages.
     known
         The name of its class, if readers have it; otherwise it is saved as its traces.
-    met
+    history
         Its calls before it is saved.
     """
 
     module: Module
     where: str
     known: str | None
-    met: Met
+    history: History
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def collect(
         How to save it.
     """
     modules = [module, *module.submodules]
-    met = {id(item): Met.by(item) for item in modules}
+    histories = {id(item): History.by(item) for item in modules}
     rules = KeptRules(options.custom_gradients)
     replaced: list[tuple[str, str]] = []
     names = {cls: name for name, cls in registry().modules.items()}
@@ -117,7 +117,7 @@ def collect(
         if known is not None and call_replaced(item):  # readers would run the class's
             known = None
         if known is not None and rules.active and options.functions:
-            op = _replaced_op(item, met[id(item)], where, rules, options.sizes)
+            op = _replaced_op(item, histories[id(item)], where, rules, options.sizes)
             if op:
                 replaced.append((f"{where}{at_in(module, item)}", op))
                 known = None
@@ -126,7 +126,7 @@ def collect(
                 f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
                 "rename it"
             )
-        parts.append(Part(item, where, known, met[id(item)]))
+        parts.append(Part(item, where, known, histories[id(item)]))
     given = {**signatures_of(module), **signatures}
     lost = {name: getattr(function, "reason", "") for name, function in given.items()}
     lost = {name: reason for name, reason in lost.items() if reason}
@@ -134,16 +134,16 @@ def collect(
     return Collected(parts, list(module.variables), given, lost, rules, replaced, options)
 
 
-def _replaced_op(module: Module, met: Met, where: str, rules: KeptRules, sizes: str) -> str:
+def _replaced_op(module: Module, history: History, where: str, rules: KeptRules, sizes: str) -> str:
     """Return the first op that a module of a known class runs with another rule, if there is one.
 
     A class runs its own code in a reader, with the reader's gradient rules. A module whose code
     runs ops with replaced rules is saved as its traces instead.
     """
     try:
-        call = trace_call(module, met, f"{where}.__call__", sizes)
+        call = trace_call(module, history, f"{where}.__call__", sizes)
     except NeedsSizes:  # to look at the ops that it runs
-        call = trace_call(module, met, f"{where}.__call__", "seen")
+        call = trace_call(module, history, f"{where}.__call__", "seen")
     nodes = (node for x in call.concrete for node in op_nodes(x.graph)) if call else ()
     return next((node.op.name for node in nodes if rules.differs(node, where)), "")
 

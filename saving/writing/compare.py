@@ -213,9 +213,9 @@ def _parting(
         steps = _Steps()
         evaluate(_watched(run, steps), concrete, inputs, variables, names, order=0)
         runs.append(steps.steps)
-    held = [to_numpy(array) for array in concrete.graph.constants.values()]
+    constants = [to_numpy(array) for array in concrete.graph.constants.values()]
     for name, where, value in runs[0]:
-        alike = [*held, *(other for op, _, other in runs[1] if op == name)]
+        alike = [*constants, *(other for op, _, other in runs[1] if op == name)]
         if all(differs(value, np.asarray(other)) for other in alike):
             return f"; they part at op {name!r} ({where})"
     return "".join(f"; Python ends with op {name!r} ({where})" for name, where, _ in runs[0][-1:])

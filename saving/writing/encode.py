@@ -37,8 +37,7 @@ from ..records.manifest import (
     TraceRecord,
     VariableRecord,
 )
-from ..records.schema import IDENTIFIER, dump, is_attribute
-from ..records.specs import encode_signature
+from ..records.schema import IDENTIFIER, dump, encode_signature, is_attribute
 from .collect import Collected, Numbers, Options, Part, requirements
 from .compare import KernelCheck, compared
 from .graphs import GraphWriter
@@ -122,14 +121,14 @@ def encode(collected: Collected, numbers: Numbers) -> Encoded:
         variables=[_variable(variable, numbers) for variable in numbers.variables],
         requires=requirements(functions.graphs.ops.values(), known, functions.words),
     )
-    return Encoded(manifest, functions.texts, arrays.held, left_out, functions.traces)
+    return Encoded(manifest, functions.texts, arrays.by_path, left_out, functions.traces)
 
 
 class _Arrays:
     """The arrays of a file by path; those of a group are numbered."""
 
     def __init__(self) -> None:
-        self.held: dict[str, Array] = {}
+        self.by_path: dict[str, Array] = {}
         self._counts: dict[str, int] = {}
 
     def adder(self, group: str) -> Callable[[Array], str]:
@@ -139,7 +138,7 @@ class _Arrays:
     def _add(self, group: str, array: Array) -> str:
         number = self._counts.get(group, 0)
         self._counts[group] = number + 1
-        self.held[f"/{group}/{number}"] = np.array(array)
+        self.by_path[f"/{group}/{number}"] = np.array(array)
         return f"/{group}/{number}"
 
 
@@ -173,8 +172,8 @@ def _module(part: Part, state: StateWriter, numbers: Numbers) -> ModuleRecord:
         attributes, extra = state.known_attributes(module, partial(twin_of, module, part.where))
     frozen: list[int] | None = None
     if is_frozen(module):
-        held = (numbers.known(variable) for variable in frozen_variables(module))
-        frozen = [number for number in held if number is not None]
+        known = (numbers.known(variable) for variable in frozen_variables(module))
+        frozen = [number for number in known if number is not None]
     trained: list[Any] = []
     if isinstance(module, Optimizer):
         trained = [numbers.known(variable) for variable in module.trained]
@@ -228,7 +227,7 @@ def _check_callable(collected: Collected, part: Part, others: bool) -> None:
         unbuilt = any(map(is_unbuilt, (module, *module.submodules)))
         if not unbuilt and not any(variable.trainable for variable in module.variables):
             return
-    never = not isinstance(module, LoadedModule) and not part.met.calls
+    never = not isinstance(module, LoadedModule) and not part.history.calls
     if collected.options.functions and is_called(module) and never:
         raise SaveError(
             f"{part.where}{at_in(collected.root, module)} was never called. A "
@@ -320,7 +319,7 @@ class _Functions:
         """Trace the call of a module, and how a layer inside a model changes masks."""
         module, where, sizes = part.module, part.where, self._options.sizes
         try:
-            call = trace_call(module, part.met, f"{where}.__call__", sizes, self.left_out)
+            call = trace_call(module, part.history, f"{where}.__call__", sizes, self.left_out)
         except SaveError as error:
             alone = isinstance(error, NeedsSizes) and not self._root_is_called
             if index == 0 or alone:
@@ -334,7 +333,7 @@ class _Functions:
             self._root_is_called = True
             return [call]
         try:
-            mask = trace_mask(module, part.met, f"{where}.compute_mask", sizes)
+            mask = trace_mask(module, part.history, f"{where}.compute_mask", sizes)
         except SaveError as error:
             untraced["compute_mask"] = why(error)
             mask = None
@@ -362,7 +361,7 @@ class _Functions:
     def _configured(self, part: Part, function: Any, where: str) -> int:
         """Return the number of a function in a known class's configuration."""
         sizes = self._options.sizes
-        return self._add(trace_callable(function, part.module, part.met, where, sizes))
+        return self._add(trace_callable(function, part.module, part.history, where, sizes))
 
     def signature(self, name: str, function: Any) -> int:
         """Return the number of one of the ``signatures``."""
@@ -409,9 +408,18 @@ class _Functions:
         )
         self.left_out += lost_defaults(function, record.parameters)
         self.records.append(record)
+        tables: tuple[dict[str, Any], ...] = self.texts, self._arrays.by_path
+        before = [len(table) for table in tables]
         weighed: list[Any] = []  # graphs whose gradients were compared
-        for i, concrete in enumerate(function.concrete):
-            traces.append(self._trace(function, concrete, i, weighed, of_module))
+        try:
+            for i, concrete in enumerate(function.concrete):
+                traces.append(self._trace(function, concrete, i, weighed, of_module))
+        except SaveError:  # a file can do without it, perhaps, but nothing would use its datasets
+            del self._by_key[key], self.records[number:], self._saved[number:]
+            for table, count in zip(tables, before, strict=True):
+                for path in list(table)[count:]:
+                    del table[path]
+            raise
         return number
 
     def _trace(
@@ -489,7 +497,7 @@ class _Functions:
                 continue
             base = f"/golden/{number}/{i}"
             for dtype, flat in packed([*sample.inputs, *found.values.values()]).items():
-                self._arrays.held[f"{base}/{dtype}"] = flat
+                self._arrays.by_path[f"{base}/{dtype}"] = flat
             cases.append(CaseRecord.of(base, sample.inputs, found.values))
         return cases, "" if cases else problem
 

@@ -31,8 +31,7 @@ from ...core.extend import (
 )
 from ..errors import SaveError, UntraceableGradient
 from ..records.graphs import DEFAULT
-from ..records.schema import MAX_NODES, MAX_RULES, encode
-from ..records.specs import spec_record
+from ..records.schema import MAX_NODES, MAX_RULES, encode, spec_record
 
 # Gradients of how many orders a file keeps where rules use other inputs at each order.
 _ORDERS = 4

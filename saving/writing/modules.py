@@ -73,7 +73,7 @@ class StateWriter:
         self._shares = shares
         self._inside: set[int] = set()
         self._arrays: dict[int, Any] = {}
-        self._held: list[Any] = []  # what is known by identity stays alive
+        self._alive: list[Any] = []  # what is known by identity stays alive
         self.left_out: list[str] = []
         self.hidden: list[tuple[str, str, Variable | Module]] = []
 
@@ -94,9 +94,9 @@ class StateWriter:
         kept = _rules_given(module)
         own = dict(self._own(module))
         described = getattr(module, "_gradtape_described", ())
-        told = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
+        named = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
         # a reader takes zeros where there is nothing
-        own |= {k: x for k, x in told.items() if not getattr(x, "gives_zeros", False)}
+        own |= {k: x for k, x in named.items() if not getattr(x, "gives_zeros", False)}
         for name, value in own.items():
             path = f"{self._path(module)}.{name}"
             if id(value) in kept:
@@ -231,7 +231,7 @@ class StateWriter:
                 return None
             tag = "tensor" if type(value) is Tensor else "array"
             known = self._arrays[id(value)] = {tag: self._add_array(array)}
-            self._held.append(value)
+            self._alive.append(value)
         return known
 
     def _container(self, value: Any, path: str) -> Any:
@@ -249,7 +249,7 @@ class StateWriter:
             if number is not None:
                 return {"same": number}
             self._containers[id(value)] = len(self._containers)
-            self._held.append(value)
+            self._alive.append(value)
         self._inside.add(id(value))
         try:
             if base is dict:
@@ -381,8 +381,8 @@ def texts_in(encoded: Any) -> set[str]:
     """Return all texts in JSON, except the keys of objects."""
     if isinstance(encoded, str):
         return {encoded}
-    held = encoded.values() if isinstance(encoded, dict) else encoded
-    return set().union(*map(texts_in, held)) if isinstance(encoded, (dict, list)) else set()
+    items = encoded.values() if isinstance(encoded, dict) else encoded
+    return set().union(*map(texts_in, items)) if isinstance(encoded, (dict, list)) else set()
 
 
 def _configuration(module: Module, where: str) -> dict[str, Any]:
@@ -395,9 +395,9 @@ def _configuration(module: Module, where: str) -> dict[str, Any]:
     except Exception as error:
         raise SaveError(f"{where}: get_config() failed: {type(error).__name__}: {error}") from error
     if not isinstance(found, Mapping):
-        told = "None (is a return missing?)" if found is None else f"{found!r:.80}"
+        returned = "None (is a return missing?)" if found is None else f"{found!r:.80}"
         raise SaveError(
-            f"{where}: get_config() returned {told} instead of a dictionary of the arguments "
+            f"{where}: get_config() returned {returned} instead of a dictionary of the arguments "
             "of the constructor"
         )
     return dict(found)

@@ -148,7 +148,7 @@ _set_class = vars(object)["__class__"].__set__
 def reads_of(modules: Sequence[Module]) -> Iterator[set[tuple[int, str]]]:
     """Note which attributes of modules are read in this block, by any code that it runs.
 
-    The classes of these modules tell it, and only to this block: other threads, which may use the
+    The classes of these modules note it, and only for this block: other threads, which may use the
     same modules, are not heard. Classes that every program shares stay as they are, and their
     instances get a class of their own until the block ends.
 
@@ -180,7 +180,7 @@ def _listen(item: Any) -> None:
         key = item if isinstance(item, type) else id(item)
         count, restore = _LISTENING.get(key, (0, None))
         if restore is None:
-            restore = _told_by_class(item) if isinstance(item, type) else _told_by_one(item)
+            restore = _note_in_class(item) if isinstance(item, type) else _note_in_module(item)
         _LISTENING[key] = count + 1, restore
 
 
@@ -194,17 +194,17 @@ def _leave(item: Any) -> None:
             restore()
 
 
-def _told_by_class(cls: Any) -> Callable[[], None]:
-    """Let a class tell what is read of its instances; return what ends that."""
+def _note_in_class(cls: Any) -> Callable[[], None]:
+    """Let a class note what is read of its instances; return what ends that."""
     own = vars(cls).get("__getattribute__")
-    cls.__getattribute__ = _telling(cls.__getattribute__)
+    cls.__getattribute__ = _noting(cls.__getattribute__)
     if own is None:
         return partial(delattr, cls, "__getattribute__")
     return partial(setattr, cls, "__getattribute__", own)
 
 
-def _told_by_one(module: Module) -> Callable[[], None]:
-    """Let one module tell what is read of it; return what ends that."""
+def _note_in_module(module: Module) -> Callable[[], None]:
+    """Let one module note what is read of it; return what ends that."""
     cls: Any = type(module)
 
     def reduced(self: Any, protocol: Any) -> Any:
@@ -220,7 +220,7 @@ def _told_by_one(module: Module) -> Callable[[], None]:
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__class__": property(lambda self: cls),
-            "__getattribute__": _telling(cls.__getattribute__),
+            "__getattribute__": _noting(cls.__getattribute__),
             "__reduce_ex__": reduced,
         },
     )
@@ -229,8 +229,8 @@ def _told_by_one(module: Module) -> Callable[[], None]:
     return partial(_set_class, module, cls)
 
 
-def _telling(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """Return a ``__getattribute__`` that reads as another one, and tells of attributes."""
+def _noting(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """Return a ``__getattribute__`` that reads as another one, and notes attributes."""
 
     def __getattribute__(self: Any, name: str) -> Any:
         value = read(self, name)

@@ -227,8 +227,8 @@ def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
         )
     floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
     kinds = {x.dtype.name for x in floats if x.dtype.kind == "f"}
-    held = {v.dtype.name for v in module.trainable_variables}
-    if kinds == {"float64"} and held == {"float32"} and any(map(_widens, traces)):
+    dtypes = {v.dtype.name for v in module.trainable_variables}
+    if kinds == {"float64"} and dtypes == {"float32"} and any(map(_widens, traces)):
         return (
             f"{module.name} has float32 variables, but was only called with float64 data, NumPy's "
             f"default: it computes in float64. {advice}"

@@ -111,8 +111,8 @@ class Course(Recorder):
 
 def _constant(array: Any) -> Any:
     """Return a key that distinguishes an array from others that Python code may have made."""
-    held = np.asarray(to_numpy(array))
-    return ("constant", held.shape, held.dtype, hash(held.tobytes()))
+    plain = np.asarray(to_numpy(array))
+    return ("constant", plain.shape, plain.dtype, hash(plain.tobytes()))
 
 
 class _Shaped(NamedTuple):
@@ -227,19 +227,19 @@ def _same_steps(function: SavedFunction, concrete: ConcreteFunction, dtypes: Seq
         other = Function(function.python, name=concrete.name).get_concrete_function(*args, **kwargs)
     except Exception:  # what Python refuses, the trace need not take
         return False
-    same = _told(other.results) == _told(concrete.results)
+    same = _described(other.results) == _described(concrete.results)
     return same and _alike(concrete.graph, other.graph, {})
 
 
-def _told(results: Any) -> Any:
+def _described(results: Any) -> Any:
     leaves = [getattr(leaf, "index", repr(leaf)) for leaf in flatten(results)]
     return repr(pack_like(results, leaves))
 
 
-def _alike(a: Graph, b: Graph, met: dict[SharedRule, SharedRule]) -> bool:
+def _alike(a: Graph, b: Graph, paired: dict[SharedRule, SharedRule]) -> bool:
     """Return whether two graphs are the same steps on the same constants and variables.
 
-    ``met`` holds pairs of rules that are compared already, or are being compared.
+    ``paired`` holds pairs of rules that are compared already, or are being compared.
     """
     if [len(x) for x in _parts(a)] != [len(x) for x in _parts(b)]:
         return False
@@ -263,7 +263,7 @@ def _alike(a: Graph, b: Graph, met: dict[SharedRule, SharedRule]) -> bool:
         inputs = (node.inputs, other_node.inputs)
         if len(inputs[0]) != len(inputs[1]) or not all(map(match, *inputs)):
             return False
-        if not _same_op(node, other_node, met) or len(node.outputs) != len(other_node.outputs):
+        if not _same_op(node, other_node, paired) or len(node.outputs) != len(other_node.outputs):
             return False
         partner.update(zip(node.outputs, other_node.outputs, strict=True))
     ends: list[Any] = [*zip(a.outputs, b.outputs, strict=True)]
@@ -275,7 +275,7 @@ def _parts(graph: Graph) -> tuple[Any, ...]:
     return graph.inputs, graph.constants, graph.nodes, graph.outputs, graph.updates
 
 
-def _same_op(a: Any, b: Any, met: dict[SharedRule, SharedRule]) -> bool:
+def _same_op(a: Any, b: Any, paired: dict[SharedRule, SharedRule]) -> bool:
     if type(a.op) is not type(b.op) or a.witnesses != b.witnesses or set(a.params) != set(b.params):
         return False
     if any(isinstance(value, Graph) for value in a.params.values()):
@@ -286,10 +286,10 @@ def _same_op(a: Any, b: Any, met: dict[SharedRule, SharedRule]) -> bool:
         shape = [(x.label, x.results, x.arguments, x.connected) for x in (a.op, b.op)]
         backward = (a.op.backward, b.op.backward)
         if isinstance(backward[0], SharedRule) and isinstance(backward[1], SharedRule):
-            if backward[0] in met:
-                return shape[0] == shape[1] and met[backward[0]] is backward[1]
-            met[backward[0]] = backward[1]
+            if backward[0] in paired:
+                return shape[0] == shape[1] and paired[backward[0]] is backward[1]
+            paired[backward[0]] = backward[1]
             backward = (a.op.rule, b.op.rule)
         both = isinstance(backward[0], Graph) and isinstance(backward[1], Graph)
-        return shape[0] == shape[1] and both and _alike(*backward, met)
+        return shape[0] == shape[1] and both and _alike(*backward, paired)
     return a.op.variable is b.op.variable
