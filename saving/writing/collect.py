@@ -172,7 +172,7 @@ class Numbers:
 
     def variable(self, variable: Variable) -> int:
         """Return the number of a variable, which comes along if the tree does not hold it."""
-        number = self._numbers.get(id(variable))
+        number = self.known(variable)
         if number is None:
             number = self._numbers[id(variable)] = len(self.variables)
             self.variables.append(variable)
@@ -183,10 +183,6 @@ class Numbers:
     def known(self, variable: Variable) -> int | None:
         """Return the number of a variable that has one so far."""
         return self._numbers.get(id(variable))
-
-    def holds(self, variable: Variable) -> bool:
-        """Return whether the file will hold a variable."""
-        return id(variable) in self._numbers
 
     def reference(self, item: Variable | Module) -> dict[str, int] | None:
         """Return what attributes say instead of a variable or a module."""

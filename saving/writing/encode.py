@@ -111,7 +111,7 @@ def encode(collected: Collected, numbers: Numbers) -> Encoded:
     records = _with_absorbed(collected, records, reads, functions, bool(named))
     left_out = state.left_out
     left_out += [f"signatures[{x!r}] ({MISSING}{why_not})" for x, why_not in collected.lost.items()]
-    check_hidden(state.hidden, numbers.holds)
+    check_hidden(state.hidden, lambda variable: numbers.known(variable) is not None)
     known = {part.known for part in collected.parts if part.known is not None}
     manifest = Manifest(
         modules=records,

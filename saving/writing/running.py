@@ -139,7 +139,7 @@ _READS: ContextVar[set[tuple[int, str]] | None] = ContextVar("_READS", default=N
 # How many saves listen to a class or a module, and what to restore when the last one leaves.
 _LISTENING: dict[Any, tuple[int, Callable[[], None]]] = {}
 _LOCK = Lock()
-# The classes of single modules that tell what is read.
+# The classes that single modules have while they note what is read.
 _APART: WeakSet[type] = WeakSet()
 _set_class = vars(object)["__class__"].__set__
 
