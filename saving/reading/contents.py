@@ -46,8 +46,11 @@ class Contents:
     def arrays(self, paths: Sequence[str], again: bool = False) -> dict[str, np.ndarray[Any, Any]]:
         """Return several datasets of numbers, for their only use or ``again``."""
         if not again:
-            for path in paths:
-                self._use(path)
+            new = set(paths)
+            if len(new) < len(paths) or not new.isdisjoint(self._used):
+                for path in paths:
+                    self._use(path)  # which says which of them
+            self._used |= new
         return self.file.arrays(paths)
 
     def pending(self, path: str) -> Callable[[], np.ndarray[Any, Any]]:
