@@ -17,8 +17,8 @@ MEANT = {
     "extras/export/onnx_lowerings.py": "looks for nodes that ONNX has one node for",
     "extras/weights/flattened.py": "looks for the products of dense layers in files of Keras",
     "saving/reports/checks.py": "looks for the rounding that stands for bfloat16",
-    "saving/writing/rules.py": "the ops that backward passes and loops themselves use",
-    "saving/writing/requirements.py": "names that other plugins replaced, found at run time",
+    "saving/writing/graphs.py": "the ops that backward passes and loops themselves use",
+    "saving/writing/compare.py": "names that other plugins replaced, found at run time",
     "distributed/reduction.py": "moves the messages that this module itself starts",
     "training/checks.py": "advice on the losses of this package",
 }

@@ -345,7 +345,7 @@ def _trace(found: Inspection, trace: TraceRecord, drawn: bool) -> str:
     )
     graph = view_of(found, trace) if drawn else None
     specs = graph.output_specs if graph else None
-    results = printable(shown(trace.record.get("results"), "results", outputs=specs), 400)
+    results = printable(shown(trace.keys.get("results"), "results", outputs=specs), 400)
     parts = [
         f'<div class="trace"><p class="call"><code>({markup(", ".join(trace.arguments), 400)}) → '
         f'{markup(results, 400)}</code></p><p class="small">{counted(trace.nodes, "node")}, '

@@ -95,7 +95,7 @@ _NO_WEIGHTS = (
 
 
 def open_keras(file: Source, max_bytes: int) -> Arrays | None:
-    """Return the weights of a Keras file; None if gradtape wrote it, in format 1."""
+    """Return the weights of a Keras file; None if gradtape wrote it."""
     try:
         plain = converted(file, max_bytes, _CONVERTER)
     except LoadError as error:

@@ -9,16 +9,14 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ...core.extend import F, Stream, Variable, backend_of, exclusive, init_scope, warn_of_hidden
+from ...core.extend import F, Stream, Variable, init_scope, warn_of_hidden
 from ...training import Optimizer
 from ..container.storage import open_file
 from ..errors import LoadError
-from ..records.counters import COUNTS, check_steps, check_stream
+from ..records.assigned import assign_arrays, beside
 from ..records.formats import check_format
 from ..records.loaded import LoadedModule, shadows
-from ..records.schema import is_attribute
+from ..records.schema import COUNTS, check_steps, check_stream, is_attribute
 from .files import Stored, write_checkpoint
 from .trackables import Held, Trackables
 
@@ -369,11 +367,9 @@ class Plan:
             raise
         with init_scope():
             targets = dict([*self._values, *self._built_states()])
-            arrays = [(x, _beside(self._arrays[path], x)) for path, x in targets.items()]
+            arrays = [(x, beside(self._arrays[path], x)) for path, x in targets.items()]
             arrays += [(x, F.zeros_like(x.array)) for x in self._zeros]
-            with exclusive(variable for variable, _ in arrays):
-                for variable, array in arrays:
-                    variable.set_array(array)
+            assign_arrays(arrays)
 
     def _built_states(self) -> list[tuple[str, Variable]]:
         """Return the variables of optimizers' states, created if they do not exist."""
@@ -416,10 +412,3 @@ def _put(put: Callable[[Any], None], value: Any, where: str) -> None:
         put(value)
     except Exception as error:  # whatever the object objects with
         raise LoadError(f"{where}: it refuses its state ({error}); nothing was restored") from error
-
-
-def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
-    if isinstance(variable.array, np.ndarray):
-        return array.astype(variable.dtype, copy=False)  # nobody else has it
-    owner = backend_of(variable.array)
-    return owner.asarray(array, variable.dtype, owner.device(variable.array))

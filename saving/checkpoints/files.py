@@ -19,9 +19,8 @@ from ..records.schema import (
     dump,
     encode,
     tagged,
-    take,
 )
-from ..writing.places import Places
+from ..writing.modules import Places
 from ..writing.save import ATTRIBUTES
 from .trackables import Trackables, decode_state, encode_state
 
@@ -169,15 +168,13 @@ class Stored:
     def __init__(self, file: OpenFile) -> None:
         self.path = file.path
         self._contents = open_contents(file)
-        mark = self._contents.manifest.get(CHECKPOINT)
-        if type(mark) is not dict:
+        manifest = self._contents.manifest
+        if manifest.checkpoint is None:
             raise LoadError(
                 f"{file.path}: not a checkpoint; gradtape.load loads files of gradtape.save"
             )
-        self.record: dict[str, Any] = {key: decode(value) for key, value in mark.items()}
-        self.attributes: dict[str, Any] = take(
-            self._contents.modules[0], "attributes", dict, CHECKPOINT
-        )
+        self.record = {key: decode(value) for key, value in manifest.checkpoint.items()}
+        self.attributes = manifest.modules[0].attributes
 
     def leaves(self, names: list[str], whole: Mapping[str, Any]) -> dict[str, Any]:
         """Return the JSON of the file's contents under these names, by path.
@@ -220,6 +217,4 @@ class Stored:
         return decode_state(node, where, self._contents.array)
 
     def _dataset(self, number: Any, where: str) -> str:
-        record = at(self._contents.variables, number, "variable", where)
-        dataset: str = take(record, "dataset", str, where)
-        return dataset
+        return at(self._contents.manifest.variables, number, "variable", where).dataset

@@ -20,8 +20,7 @@ from ...training import Optimizer
 from ..container.limits import DTYPES
 from ..errors import DamagedFile, SaveError
 from ..reading.modules import StateReader
-from ..records.counters import COUNTS
-from ..records.schema import encode, is_small
+from ..records.schema import COUNTS, encode, is_small
 from ..writing.modules import StateWriter
 
 

@@ -105,11 +105,9 @@ class CheckedFile:
 
     Attributes
     ----------
-    path, length, sizes, texts, is_old
+    path, length, sizes, texts
         As in :class:`OpenFile`.
     """
-
-    is_old = False
 
     def __init__(
         self, storage: Storage, origin: Any, max_bytes: int | None = None, keep_open: bool = False

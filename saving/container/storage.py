@@ -34,15 +34,12 @@ class OpenFile(Protocol):
         The size in memory of every dataset in bytes, by path; filled by :meth:`check`.
     texts : set of str
         The paths of the text datasets.
-    is_old : bool
-        Whether it is of format 1, which was always HDF5.
     """
 
     path: str
     length: int
     sizes: dict[str, int]
     texts: set[str]
-    is_old: bool
 
     def __enter__(self) -> OpenFile: ...
 

@@ -13,8 +13,7 @@ import numpy as np
 
 from ...core.extend import ConcreteFunction, NotSaved, RestoredFunction, Tensor, Variable, to_numpy
 from ..container.hdf5.write import to_bytes
-from ..records.schema import dump
-from ..records.specs import encode_signature
+from ..records.schema import dump, encode_signature
 from ..writing.graphs import GraphWriter
 from ..writing.save import ATTRIBUTES
 from ..writing.traces import plain_signature

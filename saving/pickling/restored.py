@@ -20,8 +20,7 @@ from ..container.hdf5.file import SafeFile
 from ..errors import DamagedFile, guarded
 from ..reading.contents import check_format
 from ..reading.graphs import GraphReader
-from ..records.schema import parse, take, take_label
-from ..records.specs import decode_signature
+from ..records.schema import decode_signature, parse, take, take_label
 
 #: Where a file that is a single array has it, and one that is a function.
 VALUE, FUNCTION = "/value", "/function"

@@ -6,10 +6,12 @@ values, including gradients of gradients.
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +22,7 @@ from ...core.extend import (
     GradientTape,
     Output,
     Tensor,
+    TensorSpec,
     Variable,
     backend_of,
     constant,
@@ -33,8 +36,85 @@ from ...core.extend import (
 from ...core.extend import (
     backend as select_backend,
 )
+from ..records.assigned import assign_arrays
 from .samples import filled_in
-from .values import every_mth, weights
+
+# A larger array is stored in part: one in _PART elements, within these limits.
+_LEAST, _PART, _MOST = 2**8, 64, 2**14
+# Weights of larger arrays are made piece by piece, and not kept.
+_PIECE = 2**16
+
+
+def spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array, or evenly spread elements of it, as section 8 of the format says."""
+    size = array.size
+    count = min(max(_LEAST, size // _PART), _MOST)
+    if size <= count:
+        return array
+    step = -(-size * 46368 // 75025)  # near the golden ratio, which no shape is in step with
+    while math.gcd(step, size) > 1:
+        step += 1
+    places = np.unravel_index(np.arange(count) * step % size, array.shape)
+    return np.asarray(array[places])
+
+
+def weights(dtype: str, shape: tuple[int, ...], i: int) -> np.ndarray[Any, Any]:
+    """Return the weights of the elements of output or gradient ``i`` of a dtype and shape."""
+    size = math.prod(shape)
+    if size <= _PIECE:
+        return _kept_weights(dtype, size, i).reshape(shape)
+    return _weights(dtype, size, i).reshape(shape)
+
+
+def _weights(dtype: str, size: int, i: int) -> np.ndarray[Any, Any]:
+    found = np.empty(size, dtype)
+    real = found.real.dtype
+    for start in range(0, size, _PIECE):
+        stop = min(start + _PIECE, size)
+        piece = np.cos(np.arange(start, stop) + (1.0 + i)).astype(real)
+        found[start:stop] = piece * (1 + 1j) if found.dtype.kind == "c" else piece
+    return found
+
+
+@lru_cache(maxsize=64)
+def _kept_weights(dtype: str, size: int, i: int) -> np.ndarray[Any, Any]:
+    found = _weights(dtype, size, i)
+    found.flags.writeable = False
+    return found
+
+
+def packed(arrays: Sequence[np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """Return arrays as one flat array per dtype: thousands of small datasets are slow to open."""
+    flat: dict[str, list[np.ndarray[Any, Any]]] = {}
+    for array in arrays:
+        flat.setdefault(array.dtype.name, []).append(array.reshape(-1))
+    return {dtype: np.concatenate(parts) for dtype, parts in flat.items()}
+
+
+def unpacked(
+    specs: Sequence[TensorSpec], flat: Mapping[str, np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]]:
+    """Return the arrays that :func:`packed` received.
+
+    Raises
+    ------
+    ValueError
+        If the number of elements is not that of the shapes, or they have several axes.
+    """
+    if any(array.ndim != 1 for array in flat.values()):
+        raise ValueError("a dataset is not flat")
+    position = dict.fromkeys(flat, 0)
+    arrays = []
+    for spec in specs:
+        dtype, shape = spec.dtype.name, spec.shape or ()
+        start = position.get(dtype, 0)
+        position[dtype] = start + math.prod(n or 0 for n in shape)
+        elements = flat.get(dtype, np.empty(0, spec.dtype))
+        arrays.append(elements[start : position[dtype]].reshape(tuple(n or 0 for n in shape)))
+    if position != {dtype: array.size for dtype, array in flat.items()}:
+        raise ValueError("the elements are not as many as the shapes ask for")
+    return arrays
+
 
 # The folders in front of the name of a Python file.
 _FOLDERS = re.compile(r"(?:[A-Za-z]:)?[^\s:\"'()]*[/\\](?=[^\s/\\]+\.py\b)")
@@ -52,8 +132,7 @@ def frozen_state(variables: Sequence[Variable]) -> Iterator[list[tuple[Variable,
     try:
         yield before
     finally:
-        for variable, array in before:
-            variable.set_array(array)
+        assign_arrays([(x, array) for x, array in before if x.array is not array])
 
 
 class Evaluation(NamedTuple):
@@ -85,7 +164,6 @@ def evaluate(
     names: dict[int, str],
     order: int = 2,
     among: Container[str] | None = None,
-    thinned: Callable[[Any], Any] = every_mth,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
@@ -93,7 +171,7 @@ def evaluate(
     weighted sum of the first. The weights depend only on the position, so that nothing cancels.
     There are gradients up to ``order``. With ``among``, second gradients are limited to these
     names: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in Python.
-    ``thinned`` selects elements of large arrays. Variables are restored afterwards.
+    Of large arrays, evenly spread elements are kept. Variables are restored afterwards.
     """
     limited = loop_limit.set(_MOST_STEPS)
     try:
@@ -106,10 +184,10 @@ def evaluate(
             warnings.catch_warnings(action="ignore", category=UserWarning),  # samples are no data
         ):
             values, plain, problem = _evaluated(
-                run, concrete, inputs, _sources(concrete, variables, names), order, among, thinned
+                run, concrete, inputs, _sources(concrete, variables, names), order, among
             )
             changed = {
-                f"variable {names[id(v)]} afterwards": _part(v, thinned)
+                f"variable {names[id(v)]} afterwards": _part(v)
                 for v, array in before
                 if v.array is not array
             }
@@ -157,7 +235,6 @@ def _evaluated(
     trained: Mapping[str, Variable],
     order: int,
     among: Container[str] | None,
-    thinned: Callable[[Any], Any],
 ) -> tuple[dict[str, np.ndarray[Any, Any]], list[Any], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
@@ -174,14 +251,14 @@ def _evaluated(
                     tape.watch(list(sources.values()))
             returned = run(*args, **kwargs)
         outputs, plain = _outputs(returned, concrete.results)
-        result = {f"output {i}": _part(x, thinned) for i, x in enumerate(outputs)}
+        result = {f"output {i}": _part(x) for i, x in enumerate(outputs)}
         if inner is None:
             return result, plain, None
         try:
             first = _gradients(inner, outputs, sources)
         except Exception as error:  # a function need not have gradients
             return result, plain, error
-        result |= {f"gradient of {k}": _part(g, thinned) for k, g in first.items()}
+        result |= {f"gradient of {k}": _part(g) for k, g in first.items()}
         weighed = [g for k, g in first.items() if among is None or f"gradient of {k}" in among]
     if outer is None:
         return result, plain, None
@@ -189,7 +266,7 @@ def _evaluated(
         second = _gradients(outer, weighed, sources)
     except Exception as error:
         return result, plain, error
-    result |= {f"second gradient of {k}": _part(g, thinned) for k, g in second.items()}
+    result |= {f"second gradient of {k}": _part(g) for k, g in second.items()}
     return result, plain, None
 
 
@@ -210,13 +287,13 @@ def _gradients(
 
 def _weights_of(x: Tensor | Variable, i: int) -> Tensor:
     """Return the weights of a tensor's elements on its device; if complex, of both parts."""
-    held = weights(x.dtype.name, x.shape, i)
+    array = weights(x.dtype.name, x.shape, i)
     owner = backend_of(x.array)
-    return Tensor(owner.asarray(held, device=owner.device(x.array)))
+    return Tensor(owner.asarray(array, device=owner.device(x.array)))
 
 
-def _part(x: Tensor | Variable, thinned: Callable[[Any], Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(thinned(np.asarray(to_numpy(x.array))))
+def _part(x: Tensor | Variable) -> np.ndarray[Any, Any]:
+    return np.asarray(spread(np.asarray(to_numpy(x.array))))
 
 
 def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:

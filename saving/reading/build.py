@@ -24,18 +24,24 @@ from ...core.extend import (
     warn_user,
 )
 from ...training import Optimizer
-from ..container.limits import MAX_PATHS
+from ..container.limits import DTYPES, MAX_PATHS
 from ..container.storage import open_file
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
-from ..records.counters import COUNTS, check_steps, check_stream
 from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
-from ..records.schema import IDENTIFIER, at, check_dtype, check_shape, take, take_label
-from ..records.specs import decode_signature, rule_fits_weight
-from .contents import Contents, cases_of, open_contents, read_case
+from ..records.manifest import FunctionRecord, Manifest, ModuleRecord, VariableRecord
+from ..records.schema import (
+    COUNTS,
+    IDENTIFIER,
+    at,
+    check_steps,
+    check_stream,
+    decode_signature,
+    rule_fits_weight,
+)
+from .contents import Contents, check_requirements, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
-from .requirements import check_requirements
 
 
 def load(
@@ -109,39 +115,33 @@ class Built(NamedTuple):
 
 def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -> Built:
     """Build everything in a file, checking all of it before returning any of it."""
-    check_requirements(contents.requires, allow_missing)
+    manifest = contents.manifest
+    check_requirements(manifest.requires, allow_missing)
     variables = _variables(contents, lazy)
     # every dataset is compared with its digest, those that only verification reads too
-    for record in contents.functions:
-        for case in cases_of(record):
-            read_case(contents, case)
+    for case in manifest.cases():
+        read_case(contents, case)
     reader = GraphReader(registry(), variables, contents.array)
-    reader.read_rules(
-        [contents.json(take(record, "dataset", str, "rules")) for record in contents.rules],
-        allow_missing,
-    )
-    functions = [
-        _function(contents, reader, record, i, allow_missing)
-        for i, record in enumerate(contents.functions)
-    ]
+    reader.read_rules([contents.json(path) for path in manifest.rules], allow_missing)
+    functions = [_function(contents, reader, x, allow_missing) for x in manifest.functions]
     _warn_of_rules(reader.replaced)
 
     def function(number: int) -> RestoredFunction:
         return at(functions, number, "function", "manifest")
 
     modules: list[Module] = []
-    for i, record in enumerate(contents.modules):
+    for i, record in enumerate(manifest.modules):
         modules.append(_module(record, function, f"module {i}", allow_missing))
     state = StateReader(variables, modules, contents.array, allow_missing)
-    for i, (module, record) in enumerate(zip(modules, contents.modules, strict=True)):
+    for i, (module, record) in enumerate(zip(modules, manifest.modules, strict=True)):
         where = f"module {i}"
         state.restore(module, record, where)
         if type(module) is LoadedModule:
-            _set_functions(module, take(record, "functions", dict, where), function, where)
+            _set_functions(module, record.functions, function, where)
         if weights := _ruled(record, variables, function, where):
             vars(module)[RULED] = weights
-        if "frozen" in record:
-            freeze(module, _chosen(take(record, "frozen", list, where), variables, where))
+        if record.frozen is not None:
+            freeze(module, _chosen(record.frozen, variables, where))
         if isinstance(module, Optimizer):
             _check_optimizer(module, record, variables, where)
     if state.changed:
@@ -155,29 +155,29 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
         check_restored(modules)
         contents.check_uses()
     root = modules[0]
-    if contents.signatures:
+    if manifest.signatures:
         if "signatures" in vars(root):
             raise DamagedFile("signatures: the root has an attribute of that name")
         vars(root)["signatures"] = {
             _identifier(name, "signatures"): function(number)
-            for name, number in contents.signatures.items()
+            for name, number in manifest.signatures.items()
         }
-    _absorb(modules, contents)
+    _absorb(modules, manifest)
     _check_paths(root)
     return Built(modules, functions, variables)
 
 
 def _check_optimizer(
-    optimizer: Optimizer, record: Any, variables: Sequence[Variable], where: str
+    optimizer: Optimizer, record: ModuleRecord, variables: Sequence[Variable], where: str
 ) -> None:
-    counts, given = optimizer.step_counts, record["attributes"].get(COUNTS)
+    counts, given = optimizer.step_counts, record.attributes.get(COUNTS)
     if (
         type(counts) not in (list, tuple)
         or not all(isinstance(x, Variable) for x in counts)
         or (not counts and given not in (None, {"list": []}, {"tuple": []}))  # and was left out
     ):
         raise DamagedFile(f"{where}: {COUNTS} is not a list of variables")
-    trained = take(record, "trained", list, where) if "trained" in record else ()
+    trained = record.trained or ()
     known = [trained, *(getattr(optimizer, slot) for slot in optimizer.slots)]
     most = max((len(x) for x in known if isinstance(x, (list, tuple))), default=0)
     if most < len(counts) and (trained or optimizer.slots):  # else their number is not known
@@ -186,25 +186,23 @@ def _check_optimizer(
         )
     for counter in {optimizer.iterations, *counts}:
         check_steps(to_numpy(counter.array), where)
-    if "trained" in record:
+    if record.trained is not None:
         try:
-            chosen = _chosen(take(record, "trained", list, where), variables, where)
+            chosen = _chosen(record.trained, variables, where)
             optimizer.claim(chosen, beside=variables)
         except ValueError as error:
             raise DamagedFile(f"{where}: {error}") from None
 
 
 def _ruled(
-    record: Any, variables: Sequence[Variable], function: Any, where: str
+    record: ModuleRecord, variables: Sequence[Variable], function: Any, where: str
 ) -> list[tuple[Variable, Any, Any]]:
     """Return a module's weights with their regularizers and constraints."""
     found: dict[Variable, list[Any]] = {}
     for place, kind in enumerate(("regularizers", "constraints")):
-        for pair in take(record, kind, list, where) if kind in record else ():
-            if type(pair) is not list or len(pair) != 2:
-                raise DamagedFile(f"{where}: {kind}: not a variable and a function: {pair!r}"[:200])
-            variable = at(variables, pair[0], "variable", where)
-            rule = found.setdefault(variable, [None, None])[place] = function(pair[1])
+        for number, rule_number in getattr(record, kind) or ():
+            variable = at(variables, number, "variable", where)
+            rule = found.setdefault(variable, [None, None])[place] = function(rule_number)
             fits = rule_fits_weight(rule.concrete_functions, variable, kind == "regularizers")
             if not fits and not isinstance(rule, MissingFunction):
                 raise DamagedFile(
@@ -232,18 +230,19 @@ def _set_functions(
         vars(module)[name] = function(number)
 
 
-def _absorb(modules: Sequence[Module], contents: Contents) -> None:
+def _absorb(modules: Sequence[Module], manifest: Manifest) -> None:
     """Make the attributes that graphs have read read-only; all, if the file does not list them."""
-    records = contents.modules
-    callers = [i for i, x in enumerate(records) if x.get("class") is None and x["functions"]]
-    within = reached(records, callers + ([0] if contents.signatures else []))
+    records = manifest.modules
+    callers = [i for i, x in enumerate(records) if x.known is None and x.functions]
+    within = reached(
+        [x.attributes for x in records], callers + ([0] if manifest.signatures else [])
+    )
     for i, (module, record) in enumerate(zip(modules, records, strict=True)):
         if type(module) is not LoadedModule:
             continue
-        names = [str(x) for x in take(record, "attributes", dict, f"module {i}")]
-        if "absorbed" in record:
-            told = {x for x in take(record, "absorbed", list, f"module {i}") if type(x) is str}
-            names = [name for name in names if name in told]
+        names = list(record.attributes)
+        if record.absorbed is not None:
+            names = [name for name in names if name in record.absorbed]
         elif i not in within:
             continue
         absorb(module, names)
@@ -265,121 +264,102 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
 
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, with arrays read together, or each at its first use."""
-    held: list[Any] = []
-    for i, record in enumerate(contents.variables):
-        where = f"variable {i}"
-        shape = check_shape(take(record, "shape", list, where), where, known=True) or ()
-        dtype = check_dtype(take(record, "dtype", str, where), where)
-        path = take(record, "dataset", str, where)
-        if contents.declared(path) != (record["dtype"], shape):
-            raise DamagedFile(f"{where} is declared {dtype}{list(shape)}, its dataset differs")
+    records, found = contents.manifest.variables, list[Any]()
+    for i, record in enumerate(records):
+        if contents.declared(record.dataset) != (record.dtype, record.shape):
+            raise DamagedFile(
+                f"variable {i} is declared {record.dtype}{list(record.shape)}, its dataset differs"
+            )
         if lazy:
-            held.append(Pending(contents.pending(path), shape, dtype))
+            pending = contents.pending(record.dataset)
+            found.append(Pending(pending, record.shape, DTYPES[record.dtype]))
     if not lazy:
-        paths = [record["dataset"] for record in contents.variables]
-        arrays = contents.arrays(paths)
-        held = [arrays.pop(path) for path in paths]
+        arrays = contents.arrays([record.dataset for record in records])
+        found = [arrays.pop(record.dataset) for record in records]
     return [
-        _variable(record, array, f"variable {i}")
-        for i, (array, record) in enumerate(zip(held, contents.variables, strict=True))
+        _variable(record, array, i)
+        for i, (array, record) in enumerate(zip(found, records, strict=True))
     ]
 
 
-def _variable(record: Any, array: Any, where: str) -> Variable:
-    name, trainable = take(record, "name", str, where), take(record, "trainable", bool, where)
-    if "stream" not in record:
-        return Variable.holding(array, trainable=trainable, name=name)
-    stream = take(record, "stream", (str, dict), where)
-    if array.shape != (2,) or array.dtype != np.int64 or trainable:
+def _variable(record: VariableRecord, array: Any, number: int) -> Variable:
+    if record.stream is None:
+        return Variable.holding(array, trainable=record.trainable, name=record.name)
+    where = f"variable {number}"
+    if array.shape != (2,) or array.dtype != np.int64 or record.trainable:
         raise DamagedFile(f"{where} is not a random stream")
     if isinstance(array, Pending):
         array = array.read()
     check_stream(array, where)
-    if stream == "shared":
+    if record.stream == "shared":
         return Stream.of_process()
-    drawn = take(stream, "drawn", (int, type(None)), where)
-    if drawn is not None and not 0 <= drawn < 2**63:
-        raise DamagedFile(f"{where}: no seed {str(drawn)[:40]}")
-    return Stream.restored(array, name, drawn)
+    return Stream.restored(array, record.name, record.stream["drawn"])
 
 
 @contextmanager
 def streams_as_saved(contents: Contents, built: Built) -> Iterator[None]:
     """Set this process's shared stream to the state in the file, for a block."""
     with frozen_state(built.variables):
-        for variable, record in zip(built.variables, contents.variables, strict=True):
-            if record.get("stream") == "shared":
-                variable.assign(contents.array(record["dataset"], again=True))
+        for variable, record in zip(built.variables, contents.manifest.variables, strict=True):
+            if record.stream == "shared":
+                variable.assign(contents.array(record.dataset, again=True))
         yield
 
 
 def _function(
-    contents: Contents, reader: GraphReader, record: Any, index: int, allow_missing: bool
+    contents: Contents, reader: GraphReader, record: FunctionRecord, allow_missing: bool
 ) -> RestoredFunction:
-    name = take_label(record, "name", f"function {index}")
-    where = f"function {name[:80]!r}"
-    signature = decode_signature(take(record, "parameters", list, where), where)
+    where = f"function {record.name[:80]!r}"
+    signature = decode_signature(record.parameters, where)
     concrete: list[ConcreteFunction] = []
     missing = ""
-    for trace in take(record, "traces", list, where):
-        path = take(trace, "dataset", str, where)
+    for trace in record.traces:
         try:
-            concrete.append(reader.function(contents.json(path), f"{where} ({path[:80]})"))
-            if "dtypes" in trace:
-                concrete[-1].also = _dtypes(take(trace, "dtypes", list, where), concrete[-1], where)
+            found = reader.function(contents.json(trace.dataset), f"{where} ({trace.dataset[:80]})")
         except MissingOp as error:
             if not allow_missing:
                 raise
             missing = str(error)
-    sizes = take(record, "sizes", str, where) if "sizes" in record else ""
-    converts = "converts" in record and take(record, "converts", bool, where)
+            continue
+        for names in trace.dtypes:
+            if len(names) != len(found.specs):
+                raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
+        found.also = trace.dtypes
+        concrete.append(found)
     kind = MissingFunction if missing else RestoredFunction
-    function = kind(name, signature, concrete, sizes, converts)
+    function = kind(record.name, signature, concrete, record.sizes, record.converts)
     if isinstance(function, MissingFunction):
         function.reason = missing
     return function
 
 
-def _dtypes(listed: list[Any], concrete: ConcreteFunction, where: str) -> tuple[Any, ...]:
-    """Return the other dtypes of arguments that a trace accepts."""
-    if len(listed) > 64:
-        raise DamagedFile(f"{where}: {len(listed)} kinds of dtypes for one trace")
-    for names in listed:
-        if type(names) is not list or len(names) != len(concrete.specs):
-            raise DamagedFile(f"{where}: not the dtypes of its arguments: {str(names)[:80]}")
-    return tuple(tuple(check_dtype(name, where).name for name in names) for names in listed)
-
-
-def _module(record: Any, function: Any, where: str, allow_missing: bool) -> Module:
-    class_name = take(record, "class", (str, type(None)), where)
-    name = _identifier(take(record, "name", str, where), where)
-    shown = take_label(record, "class_name", where)
-    if class_name is None:
-        untraced = take(record, "untraced", dict, where) if "untraced" in record else {}
-        ordered = "ordered" in record and take(record, "ordered", bool, where)
+def _module(record: ModuleRecord, function: Any, where: str, allow_missing: bool) -> Module:
+    name = _identifier(record.name, where)
+    if record.known is None:
+        untraced = record.untraced or {}
         reasons = {printable(key): printable(why, 1_000) for key, why in untraced.items()}
-        return LoadedModule(name, shown, reasons, ordered)
-    cls = registry().modules.get(class_name)
+        return LoadedModule(name, record.class_name, reasons, record.ordered)
+    cls = registry().modules.get(record.known)
     try:
         if cls is None:
             raise MissingPlugin(
-                f"{where}: no installed plugin provides the class {class_name[:80]!r}"
+                f"{where}: no installed plugin provides the class {record.known[:80]!r}"
             )
-        module = restore_config(cls, take(record, "config", dict, where), function, where)
+        if record.config is None:
+            raise DamagedFile(f"{where}: 'config' is missing")
+        module = restore_config(cls, record.config, function, where)
     except (MissingPlugin, MissingOp) as error:
         if not allow_missing:
             raise
-        return LoadedModule(name, shown, {"__call__": MISSING + str(error)}, ordered=True)
+        reason = {"__call__": MISSING + str(error)}
+        return LoadedModule(name, record.class_name, reason, ordered=True)
     module._name = name
     return module
 
 
-def _chosen(numbers: list[Any], variables: Sequence[Variable], where: str) -> list[Variable]:
-    """Return variables by their numbers, each once."""
-    found = [at(variables, number, "variable", where) for number in numbers]
-    if len(set(numbers)) < len(numbers):
-        raise DamagedFile(f"{where}: a variable is repeated")
-    return found
+def _chosen(numbers: Sequence[int], variables: Sequence[Variable], where: str) -> list[Variable]:
+    """Return variables by their numbers."""
+    return [at(variables, number, "variable", where) for number in numbers]
 
 
 def _identifier(name: str, where: str) -> str:

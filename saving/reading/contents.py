@@ -9,12 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from ...core.extend import Op, PluginError, means_the_same, registry, warn_user
 from ..container.storage import OpenFile
-from ..errors import DamagedFile, NewerFormat, NotAGradtapeFile, UnsafeFile
-from ..proofs.values import every_mth, spread, unpacked
-from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, take, tokens
-from ..records.specs import read_spec
-from .old import OldDigests, array_digest, text_digest
+from ..errors import (
+    DamagedFile,
+    MissingOp,
+    MissingPlugin,
+    NewerFormat,
+    NotAGradtapeFile,
+    UnsafeFile,
+)
+from ..proofs.golden import unpacked
+from ..records.manifest import CaseRecord, Manifest, RequirementRecord
+from ..records.schema import FORMAT, MAX_TOKENS, VERSION, parse, tokens
 
 _VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\Z")
 
@@ -30,20 +37,7 @@ class Contents:
         self.file = file
         self._tokens = MAX_TOKENS
         self._used: set[str] = set()
-        manifest = self._parsed(text)
-        self.manifest = manifest
-        self.modules: list[Any] = take(manifest, "modules", list, "manifest")
-        self.functions: list[Any] = take(manifest, "functions", list, "manifest")
-        self.variables: list[Any] = take(manifest, "variables", list, "manifest")
-        self.signatures: dict[str, Any] = take(manifest, "signatures", dict, "manifest")
-        self.requires: list[Any] = take(manifest, "requires", list, "manifest")
-        # version 1 has none
-        self.rules: list[Any] = (
-            take(manifest, "rules", list, "manifest") if "rules" in manifest else []
-        )
-        self._old: OldDigests | None = OldDigests(file, manifest) if file.is_old else None
-        if not self.modules:
-            raise DamagedFile("manifest: no modules")
+        self.manifest = Manifest.read(self._parsed(text), "manifest")
 
     def array(self, path: str, again: bool = False) -> np.ndarray[Any, Any]:
         """Return a dataset of numbers with a verified digest, for its only use or ``again``."""
@@ -52,13 +46,12 @@ class Contents:
     def arrays(self, paths: Sequence[str], again: bool = False) -> dict[str, np.ndarray[Any, Any]]:
         """Return several datasets of numbers, for their only use or ``again``."""
         if not again:
-            for path in paths:
-                self._use(path)
-        found = self.file.arrays(paths)
-        if self._old is not None:
-            for path, array in found.items():
-                self._old.check(path, array_digest(array))
-        return found
+            new = set(paths)
+            if len(new) < len(paths) or not new.isdisjoint(self._used):
+                for path in paths:
+                    self._use(path)  # which says which of them
+            self._used |= new
+        return self.file.arrays(paths)
 
     def pending(self, path: str) -> Callable[[], np.ndarray[Any, Any]]:
         """Return a function that reads a dataset of numbers later, for its only use."""
@@ -72,10 +65,7 @@ class Contents:
     def json(self, path: str) -> Any:
         """Return what a text says whose digest is right, for its only use."""
         self._use(path)
-        text = self.file.text(path)
-        if self._old is not None:
-            self._old.check(path, text_digest(text))
-        return self._parsed(text)
+        return self._parsed(self.file.text(path))
 
     def check_uses(self) -> None:
         """Refuse what no module, function or golden case uses."""
@@ -107,7 +97,7 @@ def check_format(file: OpenFile) -> None:
             f"{file.path}: written in format {major}.{minor}, this gradtape reads up to "
             f"{VERSION[0]}.x; upgrade with: pip install --upgrade gradtape"
         )
-    if major != (1 if file.is_old else 2):
+    if major != VERSION[0]:
         raise DamagedFile(f"{file.path}: its container is not the one of format {version}")
 
 
@@ -115,46 +105,115 @@ def open_contents(file: OpenFile) -> Contents:
     """Check everything in an open file, and read its manifest."""
     check_format(file)
     file.check()
-    text = file.text("/manifest")
-    if file.is_old and text_digest(text) != file.attribute("manifest_sha256"):
-        raise DamagedFile(f"{file.path}: the manifest does not match its digest")
-    return Contents(file, text)
-
-
-def cases_of(record: Any) -> list[Any]:
-    """Return the golden cases of a function's record, for all of its traces."""
-    found: list[Any] = []
-    for trace in take(record, "traces", list, "function"):
-        if type(trace) is dict and "golden" in trace:
-            found += take(trace, "golden", list, "golden")
-    return found
-
-
-def thinning_of(case: Any) -> Callable[[Any], Any]:
-    """Return which elements a golden case keeps of a large array."""
-    if "elements" not in case:
-        return every_mth
-    if take(case, "elements", str, "golden") != "spread":
-        raise DamagedFile(f"golden: unknown choice of elements {case['elements'][:40]!r}")
-    return spread
+    return Contents(file, file.text("/manifest"))
 
 
 def read_case(
-    contents: Contents, case: Any, again: bool = False
+    contents: Contents, case: CaseRecord, again: bool = False
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the inputs of a golden case, and its outputs and gradients by name."""
-    base = take(case, "case", str, "golden")
-    given = [read_spec(record, "golden") for record in take(case, "inputs", list, "golden")]
-    made = [read_spec(record, "golden") for record in take(case, "values", list, "golden")]
-    if any(spec.shape is None or None in spec.shape for spec in (*given, *made)):
-        raise DamagedFile(f"golden: {base[:80]} has a shape that is not known")
-    names = {spec.dtype.name for spec in (*given, *made)}
-    flat = {name: contents.array(f"{base}/{name}", again) for name in sorted(names)}
+    place = f"golden: {case.case[:80]}"
+    flat = {name: contents.array(f"{case.case}/{name}", again) for name in case.dtypes}
     if any(array.ndim != 1 for array in flat.values()):
-        raise DamagedFile(f"golden: {base[:80]}: its arrays are not flat")
+        raise DamagedFile(f"{place}: its arrays are not flat")
     try:
-        arrays = unpacked([*given, *made], flat)
+        arrays = unpacked([*case.inputs, *case.values], flat)
     except ValueError as error:
-        raise DamagedFile(f"golden: {base[:80]}: {error}") from None
-    values = {str(spec.name): x for spec, x in zip(made, arrays[len(given) :], strict=True)}
-    return arrays[: len(given)], values
+        raise DamagedFile(f"{place}: {error}") from None
+    count = len(case.inputs)
+    values = {str(spec.name): x for spec, x in zip(case.values, arrays[count:], strict=True)}
+    return arrays[:count], values
+
+
+# What the packaging rules allow (PEP 508); nothing else is shown as something to type.
+_DISTRIBUTION = re.compile(r"[A-Z0-9](?:[A-Z0-9._-]{0,98}[A-Z0-9])?\Z", re.IGNORECASE)
+_PLUGIN_VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
+
+
+def known_op(name: str) -> Op | None:
+    """Return an op, or None if no plugin provides it, or the one that should cannot load it."""
+    try:
+        return registry().find(name)
+    except PluginError:
+        return None
+
+
+def missing_here(record: RequirementRecord) -> list[str]:
+    """Return what a file needs of a plugin and no plugin provides."""
+    known = registry()
+    missing = [op for op in record.ops if known_op(op) is None]
+    missing += [cls for cls in record.modules if cls not in known.modules]
+    return missing + [x for x in record.names or () if not known.has_name(x)]
+
+
+def check_requirements(records: Sequence[RequirementRecord], allow_missing: bool) -> None:
+    """Refuse a file that needs missing plugins, unless allowed; warn about other versions."""
+    known = registry()
+    others: list[str] = []
+    for record in records:
+        name, distribution, version = record.plugin, record.distribution, record.version
+        missing = missing_here(record)
+        here = _plugin_here(known.infos, name, distribution)
+        if missing and not allow_missing:
+            try:
+                known.find(missing[0])
+            except PluginError as error:  # the plugin is here, and cannot load its ops
+                raise MissingPlugin(f"the file needs {missing[0][:80]!r}: {error}") from None
+            raise _missing(name, distribution, version, missing, here)
+        if here is None or here.problem:
+            continue
+        if not means_the_same(version, here.version, here.compatible_since):
+            others.append(
+                f"plugin {name[:80]!r} has version {here.version or 'unknown'} here, the file "
+                f"was saved with {_shown(version, _VERSION) or 'unknown'}"
+            )
+    if others:
+        warn_user(
+            f"load: {'; '.join(others)}. Its ops and classes may behave differently; gradtape "
+            "verify compares the file's functions with the samples in it",
+            UserWarning,
+        )
+
+
+def _plugin_here(infos: Sequence[Any], name: str, distribution: str) -> Any:
+    """Return the plugin that a file names; not one of this name of another distribution."""
+    named = [info for info in infos if info.name == name]
+    same = [info for info in named if _normal(info.distribution) == _normal(distribution)]
+    # one that was registered by hand may come from a distribution, and the other way round
+    by_hand = [info for info in named if not (info.distribution and distribution)]
+    return next(iter(same or by_hand), None)
+
+
+def _normal(distribution: str) -> str:
+    """Return a distribution's name as packaging compares it."""
+    return re.sub("[-_.]+", "-", distribution).lower()
+
+
+def _missing(
+    name: str, distribution: str, version: str, missing: Sequence[str], here: Any
+) -> MissingOp | MissingPlugin:
+    what = ", ".join(_shown(x, re.compile(r"[\w.:]{1,80}\Z")) for x in missing[:5])
+    label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _VERSION)}".strip()
+    if here is not None and not here.problem:
+        version = here.version or "unknown"
+        return MissingOp(
+            f"plugin {name[:80]!r} is installed in version {version}, but does not provide "
+            f"{what}; the file was saved with {label or 'one of no distribution'}"
+        )
+    install = state = ""
+    if _DISTRIBUTION.match(distribution):
+        install = (
+            "; a file can name any package: if you know this one and trust the file, install it "
+            f"with: pip install {distribution}"
+        )
+    if here is not None:
+        state = f" (not in use here: {here.problem})"
+    return MissingPlugin(
+        f"the file needs plugin {name[:80]!r}{label and f' of {label}'} for {what}{install}"
+        f"{state}. load(..., allow_missing=True) loads the rest"
+    )
+
+
+def _shown(text: str, pattern: re.Pattern[str]) -> str:
+    """Return untrusted text, unchanged if it has the expected form."""
+    return text if not text or pattern.match(text) else repr(text[:80])

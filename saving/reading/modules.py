@@ -22,8 +22,9 @@ from ...core.extend import (
 )
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
 from ..records.loaded import MISSING, LoadedModule, check_name, tracks
+from ..records.manifest import ModuleRecord
 from ..records.schema import at, check_dtype, decode, tagged, take
-from .requirements import known_op
+from .contents import known_op
 
 _SETS: dict[str, Any] = {"set": set, "frozenset": frozenset}
 # What a class may hold itself where a file sets an attribute: plain values, and what holds them.
@@ -65,11 +66,11 @@ class StateReader:
         self.changed: list[str] = []
         self._arrays: dict[tuple[str, str], Any] = {}
 
-    def restore(self, module: Module, record: Mapping[str, Any], where: str) -> None:
+    def restore(self, module: Module, record: ModuleRecord, where: str) -> None:
         """Set a module's attributes; for a known class, only what it tracks."""
         generic = type(module) is LoadedModule
         made = {} if generic else _tracked(module)
-        for name, encoded in take(record, "attributes", dict, where).items():
+        for name, encoded in record.attributes.items():
             check_name(name, type(module), where)
             value = self.decode(encoded, where)
             if encoded is not None and "same" in encoded:
@@ -82,17 +83,16 @@ class StateReader:
                     raise DamagedFile(
                         f"{where}: {name!r} is neither a variable nor a module, and holds none"
                     )
-                continue  # files of format 1 have settings here too
+                continue  # the configuration has the settings
             settled = type(vars(module).get(name)) in _PLAIN[1:]
-            if settled and name in record.get("config", ()):
+            if settled and name in (record.config or ()):
                 raise DamagedFile(f"{where}: {name!r} is in its configuration too")
             _check_kind(vars(module).get(name), value, f"{where}: {name!r}")
             self._set(module, name, value, where)
-        if unset := [name for name in made if name not in record["attributes"]]:
+        if unset := [name for name in made if name not in record.attributes]:
             others = [name for name in _tracked(module) if name not in made]
             self.changed.append(_difference(module, unset, others))
-        extra = take(record, "extra", dict, where) if "extra" in record else {}
-        for name, encoded in extra.items():
+        for name, encoded in (record.extra or {}).items():
             check_name(name, type(module), where)
             value = self.decode(encoded, where)
             if not isinstance(vars(module).get(name), _DATA) or tracks(value):

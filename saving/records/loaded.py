@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -240,9 +240,9 @@ def check_name(name: Any, cls: type, where: str) -> str:
 
 def signatures_of(module: Module) -> dict[str, RestoredFunction]:
     """Return the signatures that a module was loaded with."""
-    held = vars(module).get("signatures")
-    if type(held) is dict and all(isinstance(f, RestoredFunction) for f in held.values()):
-        return dict(held)
+    found = vars(module).get("signatures")
+    if type(found) is dict and all(isinstance(f, RestoredFunction) for f in found.values()):
+        return dict(found)
     return {}
 
 
@@ -260,20 +260,27 @@ def tracks(value: Any) -> bool:
     return False
 
 
-def reached(records: Iterable[Mapping[str, Any]], roots: Iterable[int]) -> set[int]:
-    """Return the numbers of these modules of a file and of those inside them, at any depth."""
-    listed = list(records)
+def reached(attributes: Sequence[Any], roots: Iterable[int]) -> set[int]:
+    """Return the numbers of these modules of a file and of those inside them, at any depth.
+
+    Parameters
+    ----------
+    attributes
+        The JSON of each module's attributes.
+    roots
+        The numbers to begin with.
+    """
     found: set[int] = set()
-    queue = [number for number in roots if 0 <= number < len(listed)]
+    queue = [number for number in roots if 0 <= number < len(attributes)]
     while queue:
         number = queue.pop()
         if number not in found:
             found.add(number)
-            queue += [n for n in _held(listed[number].get("attributes")) if n < len(listed)]
+            queue += [n for n in _module_numbers(attributes[number]) if n < len(attributes)]
     return found
 
 
-def _held(encoded: Any) -> Iterable[int]:
+def _module_numbers(encoded: Any) -> Iterable[int]:
     """Yield the numbers of the modules in a file's attributes."""
     for record in dictionaries(encoded):
         number = record.get("module")

@@ -22,11 +22,10 @@ from ...core.extend import backend as select_backend
 from ..container.storage import open_file
 from ..errors import DamagedFile, UnsafeFile, printable
 from ..proofs.golden import evaluate, why
-from ..proofs.samples import described
-from ..proofs.work import output_bytes
+from ..proofs.samples import described, output_bytes
 from ..reading.build import Built, build, streams_as_saved
-from ..reading.contents import Contents, open_contents, read_case, thinning_of
-from ..records.schema import at, take, variable_label
+from ..reading.contents import Contents, open_contents, read_case
+from ..records.schema import at, variable_label
 from .text import strict_json
 
 # -- results ---------------------------------------------------------------------------------------
@@ -184,21 +183,21 @@ def checked(
         built = build(contents)
         report = Report(file.path, backend or current_backend().name)
         names = {
-            id(variable): variable_label(record["dataset"])
-            for variable, record in zip(built.variables, contents.variables, strict=True)
+            id(variable): variable_label(record.dataset)
+            for variable, record in zip(built.variables, contents.manifest.variables, strict=True)
         }
         if max_memory is None:
             max_memory = LEAST_MEMORY + MEMORY_PER_BYTE * sum(file.sizes.values())
         bound(max_memory)
         for label, number, run in _functions(contents, built):
-            record = contents.functions[number]
+            record = contents.manifest.functions[number]
             for trace, concrete in zip(
-                record["traces"], built.functions[number].concrete_functions, strict=True
+                record.traces, built.functions[number].concrete_functions, strict=True
             ):
-                if not trace.get("golden"):
-                    reason = str(trace.get("not_sampled", "saved without golden vectors"))
+                if not trace.golden:
+                    reason = trace.not_sampled or "saved without golden vectors"
                     report.skipped.append((label, reason))
-                for case in trace.get("golden", []):
+                for case in trace.golden or ():
                     inputs, expected = read_case(contents, case, again=True)
                     if len(inputs) != len(concrete.specs):
                         raise DamagedFile(
@@ -211,9 +210,7 @@ def checked(
                         raise too_much(max_memory, check)
                     try:
                         with streams_as_saved(contents, built):
-                            _run(
-                                check, inputs, expected, run, concrete, built.variables, names, case
-                            )
+                            _run(check, inputs, expected, run, concrete, built.variables, names)
                     except MemoryError:
                         raise too_much(max_memory, check) from None
                     report.checks.append(check)
@@ -241,19 +238,19 @@ def too_long(max_seconds: float) -> UnsafeFile:
 def _functions(contents: Contents, built: Built) -> list[tuple[str, int, Any]]:
     """Return every function of the file once: its name, its number, and a function to run it."""
     found: dict[int, tuple[str, int, Any]] = {}
-    for module, record in zip(built.modules, contents.modules, strict=True):
-        known = record["class"] is not None
-        for name, number in take(record, "functions", dict, "module").items():
+    for module, record in zip(built.modules, contents.manifest.modules, strict=True):
+        known = record.known is not None
+        for name, number in record.functions.items():
             function = at(built.functions, number, "function", "module")
             # a class that is known here runs its own code, and must agree with the saved trace
             run = module if known and name == "__call__" else function
-            found.setdefault(number, (f"{record['name']}.{name}", number, run))
-        for key, encoded in record["config"].items() if known else ():
+            found.setdefault(number, (f"{record.name}.{name}", number, run))
+        for key, encoded in (record.config or {}).items() if known else ():
             if "function" in encoded:
                 number = encoded["function"]
-                label = f"{record['name']}.{key}"
+                label = f"{record.name}.{key}"
                 found.setdefault(number, (label, number, built.functions[number]))
-    for name, number in contents.signatures.items():
+    for name, number in contents.manifest.signatures.items():
         found.setdefault(number, (f"signatures.{name}", number, built.functions[number]))
     return [found[number] for number in sorted(found)]
 
@@ -266,13 +263,11 @@ def _run(
     concrete: ConcreteFunction,
     variables: Sequence[Variable],
     names: dict[int, str],
-    case: Any,
 ) -> None:
     """Run a function on a golden case, and record its errors in ``check``."""
     order = max((_ORDERS.get(_order(name), 0) for name in expected), default=0)
-    thinning = thinning_of(case)
     try:
-        found = evaluate(run, concrete, inputs, variables, names, order, expected, thinning)
+        found = evaluate(run, concrete, inputs, variables, names, order, expected)
         if found.problem is not None:
             raise found.problem
         values = found.values

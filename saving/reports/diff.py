@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..container.storage import open_file
-from ..errors import DamagedFile, printable
+from ..errors import printable
 from ..reading.contents import open_contents
-from ..records.schema import take
+from ..records.graphs import CustomRecord, GraphRecord, VariableNode
 from .difference import Change, Difference
 from .functions import FunctionRecord, TraceRecord, asides
 from .inspection import array_text, inspection_of
@@ -104,52 +104,38 @@ class _Side:
         """Return the lines of a trace's graph, with constants distinguished by their content."""
         with self._file:
             names = Names(self._labels, self.constant)
-            graph = view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+            graph = view(trace.graph, names)
         return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}", *asides(trace)]
 
     def meaning(self, trace: TraceRecord) -> Any:
         """Return a trace's JSON without parts that may differ between files of the same graph."""
         with self._file:
-            graph = self._graph(take(trace.record, "graph", dict, trace.name))
-        told_apart = ("name", "graph", "arguments")
-        return graph, {key: x for key, x in trace.record.items() if key not in told_apart}
+            graph = self._graph(trace.graph)
+        return graph, {key: x for key, x in trace.keys.items() if key != "arguments"}
 
     def _variable(self, number: Any) -> str:
         return Names(self._labels, self.constant).variable(number, "graph")[0]
 
-    def _graph(self, graph: Any) -> Any:
-        where = "graph"
-        changed: dict[str, Any] = {
-            "constants": [
-                [self.constant(take(x, "dataset", str, where)), x.get("shape"), x.get("dtype")]
-                for x in take(graph, "constants", list, where)
-            ],
-            "nodes": [self._node(node) for node in take(graph, "nodes", list, where)],
-            "updates": [
-                [self._variable(pair[0]), pair[1:]] if type(pair) is list and pair else [None, pair]
-                for pair in take(graph, "updates", list, where)
-            ],
-        }
-        rest = {key: value for key, value in graph.items() if key not in ("name", *changed)}
-        return rest | changed
+    def _graph(self, graph: GraphRecord) -> Any:
+        """Return a graph with contents and paths instead of datasets and numbers."""
+        constants = [(self.constant(dataset), spec) for dataset, spec in graph.constants]
+        updates = [
+            (self._variable(pair[0]), pair[1:]) if type(pair) is list and pair else pair
+            for pair in graph.updates
+        ]
+        nodes = [self._node(node) for node in graph.nodes]
+        return graph.inputs, constants, nodes, graph.outputs, updates
 
     def _node(self, node: Any) -> Any:
-        if type(node) is not dict:
-            raise DamagedFile(f"graph: not a node: {str(node)[:80]!r}")
-        result = dict(node)
-        for key in ("read", "written"):
-            if key in node:
-                result[key] = self._variable(node[key])
-        if type(node.get("backward")) is dict:
-            result["backward"] = self._graph(node["backward"])
-        if "params" in node:
-            result["params"] = {
-                key: self._graph(value["graph"])
-                if type(value) is dict and set(value) == {"graph"}
-                else value
-                for key, value in take(node, "params", dict, "graph").items()
-            }
-        return result
+        if isinstance(node, VariableNode):
+            return node._replace(where="", number=self._variable(node.number))
+        if isinstance(node, CustomRecord):
+            inner = node.backward
+            inner = self._graph(inner) if isinstance(inner, GraphRecord) else inner
+            return node._replace(where="", backward=inner)
+        params = {key: x for key, x in node.params.items() if key not in node.graphs}
+        graphs = {key: self._graph(inner) for key, inner in node.graphs.items()}
+        return node._replace(where="", params=params, graphs=graphs)
 
 
 def _compare(a: _Side, b: _Side) -> Difference:
@@ -173,7 +159,7 @@ def _compare(a: _Side, b: _Side) -> Difference:
         list(_variables(a, b)),
         functions,
         gradients,
-        _named(a.contents.signatures, b.contents.signatures),
+        _named(a.contents.manifest.signatures, b.contents.manifest.signatures),
         _required(*requires),
         notes,
     )
@@ -247,7 +233,9 @@ def _class_words(one: ModuleRecord, two: ModuleRecord) -> Iterator[str]:
 def _config_words(a: _Side, b: _Side, path: str) -> Iterator[str]:
     numbers = [(side, side.modules[path]) for side in (a, b)]
     records = [
-        side.contents.modules[n]["config"] if side.found.tree.modules[n].known is not None else {}
+        (side.contents.manifest.modules[n].config or {})
+        if side.found.tree.modules[n].known is not None
+        else {}
         for side, n in numbers
     ]
     for key in dict.fromkeys([*records[0], *records[1]]):
@@ -345,7 +333,7 @@ def _traces(a: _Side, b: _Side, one: FunctionRecord, two: FunctionRecord) -> Ite
 
 
 def _key(trace: TraceRecord) -> str:
-    return repr(trace.record.get("arguments", trace.arguments))
+    return repr(trace.keys.get("arguments", trace.arguments))
 
 
 def _graph_change(a: _Side, b: _Side, name: str, was: TraceRecord, now: TraceRecord) -> Change:

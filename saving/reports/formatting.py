@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LoadError, printable
-from ..records.schema import take
 from .functions import FunctionRecord, TraceRecord
 from .text import counted
 from .tree import ModuleRecord, Row
@@ -21,7 +20,7 @@ def view_of(found: Inspection, trace: TraceRecord) -> View:
     labels = [(variable.path, variable.spec) for variable in found.tree.variables]
     names = Names(labels, lambda dataset: found.constants.get(dataset, "..."))
     try:
-        return view(take(trace.record, "graph", dict, trace.name), names, trace.name)
+        return view(trace.graph, names)
     except LoadError as error:
         raise type(error)(f"{found.path}: {error}") from None
 

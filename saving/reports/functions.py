@@ -10,6 +10,8 @@ from typing import Any
 
 from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
+from ..records import manifest
+from ..records.graphs import CustomRecord, GraphRecord, RuleRecord, Scalar, TracedRecord
 from ..records.schema import take
 from .text import counted, shown
 from .tree import ModuleRecord
@@ -20,7 +22,10 @@ _LONGEST, _MOST_COMPARED = 2_000, 2_000
 
 @dataclass(frozen=True)
 class TraceRecord:
-    """One trace: its name (``model.__call__#1``), arguments as text, samples, and its JSON."""
+    """One trace: its name (``model.__call__#1``), arguments as text, samples, and its graph.
+
+    ``keys`` is the JSON of what else the file says of it.
+    """
 
     name: str
     dataset: str
@@ -30,7 +35,8 @@ class TraceRecord:
     samples: int
     not_sampled: str
     custom_gradients: list[str]
-    record: dict[str, Any]
+    graph: GraphRecord
+    keys: dict[str, Any]
 
     def heading(self) -> str:
         """Return the trace as one line: ``(x: float32[?, 3]): 7 nodes, 1 golden sample``."""
@@ -59,33 +65,32 @@ def functions_of(contents: Contents, modules: Mapping[int, ModuleRecord]) -> lis
     """Return the functions of a file in order, with each name given to only one of them."""
     owners: dict[int, list[tuple[str, str]]] = {}
     places: dict[int, str] = {}
-    for number, record in enumerate(contents.modules):
+    for number, record in enumerate(contents.manifest.modules):
         module, path = modules[number], modules[number].path
-        held = dict(take(record, "functions", dict, "module"))
-        config = take(record, "config", dict, "module") if module.known is not None else {}
-        for key, encoded in config.items():
+        held = dict(record.functions)
+        for key, encoded in (record.config or {}).items() if record.known is not None else ():
             if type(encoded) is dict and "function" in encoded:
                 held[key] = encoded["function"]
-        for key, function in held.items():
+        for key, held_number in held.items():
             key = printable(key)
             label = (f"{module.name}.{key}", f"{path or module.name}.{key}")
-            owners.setdefault(_number(function), []).append(label)
-            places.setdefault(_number(function), f"{path}.{key}")
-    for key, function in contents.signatures.items():
+            owners.setdefault(_number(held_number), []).append(label)
+            places.setdefault(_number(held_number), f"{path}.{key}")
+    for key, held_number in contents.manifest.signatures.items():
         name = f"signatures.{printable(key)}"
-        owners.setdefault(_number(function), []).append((name, name))
-        places.setdefault(_number(function), name)
+        owners.setdefault(_number(held_number), []).append((name, name))
+        places.setdefault(_number(held_number), name)
     uses = Counter(short for labels in owners.values() for short, _ in labels)
     taken: set[str] = set()
     found = []
-    for number, record in enumerate(contents.functions):
-        own = printable(take(record, "name", str, "function"))
+    for number, function in enumerate(contents.manifest.functions):
+        own = printable(function.name)
         labels = [
             short if uses[short] == 1 else long for short, long in owners.get(number, [(own, own)])
         ]
         names = [_free(label, number, taken) for label in labels]
         place = _free(f"at {places[number]}" if number in places else f"at {own}", number, taken)
-        found.append(_function(contents, record, names, place))
+        found.append(_function(contents, function, names, place))
     return found
 
 
@@ -102,34 +107,39 @@ def _free(label: str, number: int, taken: set[str]) -> str:
     return name
 
 
-def _function(contents: Contents, record: Any, names: list[str], place: str) -> FunctionRecord:
-    parameters = take(record, "parameters", list, "function")
+def _function(
+    contents: Contents, record: manifest.FunctionRecord, names: list[str], place: str
+) -> FunctionRecord:
     positional = [
         printable(take(item, "name", str, "parameter"))
-        for item in parameters
+        for item in record.parameters
         if not take(item, "kind", str, "parameter").startswith(("keyword", "var"))
     ]
     traces = [
         _trace(contents, trace, f"{names[0]}#{i}", positional)
-        for i, trace in enumerate(take(record, "traces", list, "function"), 1)
+        for i, trace in enumerate(record.traces, 1)
     ]
-    return FunctionRecord(names, place, record.get("sizes") == "seen", parameters, traces)
+    return FunctionRecord(names, place, record.sizes == "seen", record.parameters, traces)
 
 
-def _trace(contents: Contents, trace: Any, name: str, positional: list[str]) -> TraceRecord:
-    dataset = take(trace, "dataset", str, "function")
-    function = contents.json(dataset)
-    nodes = take(take(function, "graph", dict, "function"), "nodes", list, "graph")
+def _trace(
+    contents: Contents, trace: manifest.TraceRecord, name: str, positional: list[str]
+) -> TraceRecord:
+    record = TracedRecord.read(contents.json(trace.dataset), "function")
+    keys = {"arguments": record.arguments, "results": record.results}
+    keys |= {"added": record.added} if record.added is not None else {}
+    keys |= {"masks": record.masks} if record.masks is not None else {}
     return TraceRecord(
         name,
-        dataset,
-        _arguments(take(function, "arguments", dict, "function"), positional),
-        printable(shown(function.get("results"), "results")),
-        len(nodes),
-        len(take(trace, "golden", list, "function")) if "golden" in trace else 0,
-        printable(trace.get("not_sampled", "")),
-        _custom_gradients(nodes),
-        function,
+        trace.dataset,
+        _arguments(record.arguments, positional),
+        printable(shown(record.results, "results")),
+        len(record.graph.nodes),
+        len(trace.golden or ()),
+        printable(trace.not_sampled),
+        _custom_gradients(record.graph),
+        record.graph,
+        keys,
     )
 
 
@@ -137,13 +147,13 @@ def asides(trace: TraceRecord) -> list[str]:
     """Return lines on the outputs of a trace that are not results of the call."""
     words = {"added": "adds to the loss", "masks": "masks of the results"}
     return [
-        f"{told}: outputs {printable(str(trace.record[key]))}"
+        f"{told}: outputs {printable(str(trace.keys[key]))}"
         for key, told in words.items()
-        if key in trace.record
+        if key in trace.keys
     ]
 
 
-def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
+def _arguments(encoded: Any, names: list[str]) -> list[str]:
     """Return arguments as ``x: float32[?, 3]`` and ``training=False``."""
     pair = take(encoded, "tuple", list, "arguments")
     if len(pair) != 2:
@@ -158,58 +168,45 @@ def _arguments(encoded: dict[str, Any], names: list[str]) -> list[str]:
     ]
 
 
-def _custom_gradients(nodes: list[Any]) -> list[str]:
+def _custom_gradients(graph: GraphRecord) -> list[str]:
     labels = []
-    for node in nodes:
-        if type(node) is not dict or "custom_gradient" not in node:
+    for node in graph.nodes:
+        if not isinstance(node, CustomRecord):
             continue
-        label = printable(take(node, "custom_gradient", str, "node"), 80)
-        backward = take(node, "backward", (dict, int, type(None)), "node")
-        if type(backward) is not dict:
+        label, backward = printable(node.label, 80), node.backward
+        if not isinstance(backward, GraphRecord):
             left_out = backward is None
             labels.append(
                 f"{label} ({'its gradient was left out' if left_out else f'rules.{backward}'})"
             )
             continue
-        inner = take(backward, "nodes", list, "graph")
-        nested = _custom_gradients(inner)
+        nested = _custom_gradients(backward)
         inside = f", with {', '.join(nested)} inside" if nested else ""
-        labels.append(f"{label} (gradient of {counted(len(inner), 'node')}{inside})")
+        labels.append(f"{label} (gradient of {counted(len(backward.nodes), 'node')}{inside})")
     return labels
 
 
 def rules_of(contents: Contents) -> list[FunctionRecord]:
     """Return a file's gradient rules, each as a function ``rules.NUMBER``."""
     found = []
-    for number, item in enumerate(contents.rules):
-        where = f"rule {number}"
-        dataset = take(item, "dataset", str, where)
-        record = contents.json(dataset)
-        shared = type(record) is dict and "custom_gradient" in record
-        label = printable(take(record, "custom_gradient" if shared else "op", str, where), 80)
-        graph = take(record, "graph", dict, where)
-        nodes = take(graph, "nodes", list, where)
-        given = take(graph if shared else record, "inputs", list, where)
-        inputs = [_rule_input(x, where) for x in given]
+    for number, dataset in enumerate(contents.manifest.rules):
+        text = contents.json(dataset)
+        record = RuleRecord.read(text, f"rule {number}")
+        inputs = [printable(repr(x.value) if type(x) is Scalar else x) for x in record.inputs]
         trace = TraceRecord(
             f"rules.{number}",
             dataset,
-            [f"gradient of {label}", *inputs],
+            [f"gradient of {printable(record.label, 80)}", *inputs],
             "",
-            len(nodes),
+            len(record.graph.nodes),
             0,
             "",
-            _custom_gradients(nodes),
-            record,
+            _custom_gradients(record.graph),
+            record.graph,
+            {key: value for key, value in text.items() if key != "graph"},
         )
         found.append(FunctionRecord([trace.name], trace.name, False, [], [trace]))
     return found
-
-
-def _rule_input(item: Any, where: str) -> str:
-    if type(item) is dict and "scalar" in item:
-        return printable(shown(item["scalar"], where))
-    return printable(shown({"spec": item}, where))
 
 
 def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:

@@ -11,8 +11,7 @@ import numpy as np
 from ...core.extend import Text, registry, services
 from ..container.storage import open_file
 from ..errors import guarded, printable
-from ..reading.contents import Contents, cases_of, open_contents
-from ..records.schema import dictionaries, take
+from ..reading.contents import Contents, open_contents
 from .formatting import record_of, table, view_of
 from .functions import FunctionRecord, asides, find, functions_of, rules_of
 from .statistics import Spread, spread
@@ -326,22 +325,15 @@ def _parts(
     """Return the bytes of datasets by purpose."""
     kinds = {variable.dataset: "variables" for variable in variables}
     kinds |= {trace.dataset: "graphs" for function in functions for trace in function.traces}
-    cases = {
-        f"{take(case, 'case', str, 'golden')}/{dtype}": "golden vectors"
-        for record in contents.functions
-        for case in cases_of(record)
-        for dtype in _dtypes(case)
+    kinds |= {
+        f"{case.case}/{dtype}": "golden vectors"
+        for case in contents.manifest.cases()
+        for dtype in case.dtypes
     }
-    kinds |= cases
     parts = dict.fromkeys(("variables", "graphs", "constants", "golden vectors", "structure"), 0)
     for path, size in contents.file.sizes.items():
         parts["structure" if path == "/manifest" else kinds.get(path, "constants")] += size
     return parts
-
-
-def _dtypes(case: Any) -> set[str]:
-    specs = [*take(case, "inputs", list, "golden"), *take(case, "values", list, "golden")]
-    return {take(spec, "dtype", str, "golden") for spec in specs}
 
 
 def _short_constants(
@@ -351,7 +343,7 @@ def _short_constants(
     found: dict[str, str] = {}
     for function in functions:
         for trace in function.traces:
-            for path in _constants_of(trace.record.get("graph")):
+            for path in trace.graph.constant_datasets():
                 if path in others and path not in found and contents.file.sizes[path] <= _SHORT:
                     found[path] = array_text(contents.array(path))
     return found
@@ -362,32 +354,15 @@ def array_text(array: np.ndarray[Any, Any]) -> str:
     return printable(" ".join(np.array2string(array, separator=", ").split()))
 
 
-def _constants_of(graph: Any) -> set[str]:
-    """Return the datasets of the constants in a graph's JSON, including inner graphs."""
-    found: set[str] = set()
-    for record in dictionaries(graph):
-        constants = record.get("constants")
-        for item in constants if type(constants) is list else []:
-            if type(item) is dict and type(item.get("dataset")) is str:
-                found.add(item["dataset"])
-    return found
-
-
 def _requires(contents: Contents) -> list[Requirement]:
-    known, where = registry(), "requires"
+    known = registry()
     found = []
-    for record in contents.requires:
-        classes = [str(item) for item in take(record, "modules", list, where)]
-        ops = [str(item) for item in take(record, "ops", list, where)]
+    for record in contents.manifest.requires:
+        classes, ops, names = record.modules, record.ops, record.names or []
         missing = [item for item in classes if item not in known.modules]
         missing += [item for item in ops if item not in known.ops]
-        named = take(record, "names", list, where) if "names" in record else []
-        names = [str(item) for item in named]
         missing += [item for item in names if not known.has_name(item)]
-        words = [
-            printable(take(record, key, str, where))
-            for key in ("plugin", "distribution", "version")
-        ]
+        words = [printable(x) for x in (record.plugin, record.distribution, record.version)]
         lists = [[printable(item) for item in items] for items in (classes, ops, missing, names)]
         found.append(Requirement(words[0], words[1], words[2], *lists))
     return found

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import DamagedFile, printable
-from ..records.schema import decode
-from ..records.specs import read_spec
+from ..records.schema import decode, read_spec
 
 #: How much of a value or a name is shown; what is longer ends in "...".
 _LONGEST = 200

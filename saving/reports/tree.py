@@ -10,7 +10,8 @@ from typing import Any
 from ...core.extend import describe
 from ..errors import DamagedFile, printable
 from ..reading.contents import Contents
-from ..records.schema import at, check_dtype, check_shape, tagged, take, variable_label
+from ..records import manifest as records
+from ..records.schema import at, tagged, variable_label
 from .text import shown
 
 # -- attributes ------------------------------------------------------------------------------------
@@ -74,7 +75,6 @@ def with_arrays(encoded: Any, content_of: Callable[[str], str]) -> Any:
 
 # -- the tree --------------------------------------------------------------------------------------
 
-_TEXT = (str, type(None))
 #: How deep the tree is shown, containers counted, and how many rows of it.
 MOST_DEPTH, MOST_ROWS = 100, 20_000
 
@@ -168,7 +168,7 @@ class Tree:
 
 def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
     """Return the tree of a file; for a large one, the first rows."""
-    variables = [_variable(contents, record, i) for i, record in enumerate(contents.variables)]
+    variables = [_variable(contents, x) for x in contents.manifest.variables]
     walk = _Walk(contents, variables)
     rows: list[Row] = []
     for row in walk.module(0, 0, 0, "", ""):
@@ -177,7 +177,7 @@ def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
             walk.whole = False
             break
         rows.append(row)
-    for number in range(len(contents.modules)):  # those that no attribute leads to
+    for number in range(len(contents.manifest.modules)):  # those that no attribute leads to
         walk.modules.setdefault(number, walk.record(number, f"module {number}"))
     _tell_apart(variables)
     _tell_apart(walk.modules[number] for number in sorted(walk.modules))
@@ -194,19 +194,16 @@ def _tell_apart(records: Iterable[ModuleRecord | VariableRecord]) -> None:
         taken.add(record.path)
 
 
-def _variable(contents: Contents, record: Any, number: int) -> VariableRecord:
-    where = f"variable {number}"
-    shape = check_shape(take(record, "shape", list, where), where, known=True)
-    dataset = take(record, "dataset", str, where)
+def _variable(contents: Contents, record: records.VariableRecord) -> VariableRecord:
     return VariableRecord(
-        printable(variable_label(dataset)),
-        dataset,
-        printable(take(record, "name", str, where)),
-        shape or (),
-        check_dtype(take(record, "dtype", str, where), where).name,
-        take(record, "trainable", bool, where),
-        contents.file.sizes.get(dataset, 0),
-        printable(record["stream"]) if "stream" in record else "",
+        printable(variable_label(record.dataset)),
+        record.dataset,
+        printable(record.name),
+        record.shape,
+        record.dtype,
+        record.trainable,
+        contents.file.sizes.get(record.dataset, 0),
+        "" if record.stream is None else printable(record.stream),
     )
 
 
@@ -214,14 +211,14 @@ class _Walk:
     """Traverse the tree once, and remember what was visited."""
 
     def __init__(self, contents: Contents, variables: list[VariableRecord]) -> None:
-        self._contents = contents
+        self._records = contents.manifest.modules
         self._variables = variables
         self._named: set[int] = set()
         # each with what tells it apart from others of its name
         self._functions: list[tuple[str, str]] = []
         count: Counter[str] = Counter()
-        for record in contents.functions:
-            name = printable(take(record, "name", str, "function"))
+        for record in contents.manifest.functions:
+            name = printable(record.name)
             self._functions.append((name, f"@{count[name]}" if count[name] else ""))
             count[name] += 1
         self.modules: dict[int, ModuleRecord] = {}
@@ -229,20 +226,16 @@ class _Walk:
         self.whole = True
 
     def record(self, number: int, path: str) -> ModuleRecord:
-        record = self._contents.modules[number]
-        if type(record) is not dict:
-            raise DamagedFile(f"module {number}: not a record: {str(record)[:40]}")
-        untraced = take(record, "untraced", dict, "module") if "untraced" in record else {}
-        known = take(record, "class", _TEXT, "module")
-        config = take(record, "config", dict, "module") if known is not None else {}
+        record = self._records[number]
+        config = (record.config or {}) if record.known is not None else {}
         return ModuleRecord(
             path,
-            printable(take(record, "name", str, "module")),
-            None if known is None else printable(known),
-            printable(take(record, "class_name", str, "module")),
-            "frozen" in record,
+            printable(record.name),
+            None if record.known is None else printable(record.known),
+            printable(record.class_name),
+            record.frozen is not None,
             {printable(key): _config_text(value) for key, value in config.items()},
-            {printable(key): printable(reason, 300) for key, reason in untraced.items()},
+            {printable(key): printable(why, 300) for key, why in (record.untraced or {}).items()},
         )
 
     def module(self, number: int, depth: int, level: int, path: str, name: str) -> Iterator[Row]:
@@ -253,11 +246,11 @@ class _Walk:
             return
         found = self.modules[number] = self.record(number, path)
         yield Row(depth, path, name, "module", "", number)
-        record = self._contents.modules[number]
-        extra = take(record, "extra", dict, "module") if "extra" in record else {}
+        record = self._records[number]
+        extra = record.extra or {}
         kept = [
             (key, encoded)
-            for key, encoded in take(record, "attributes", dict, "module").items()
+            for key, encoded in record.attributes.items()
             # a known class has these from its configuration
             if not (found.known and (key in extra or _is_from_config(key, encoded, found.config)))
         ]
@@ -269,14 +262,12 @@ class _Walk:
             yield Row(depth + 1, path, key, "note", f"not in the file ({reason})")
         yield from self._rules(record, depth + 1, path)
 
-    def _rules(self, record: Any, depth: int, path: str) -> Iterator[Row]:
+    def _rules(self, record: records.ModuleRecord, depth: int, path: str) -> Iterator[Row]:
         """Yield the rows of the regularizers and constraints of a module's weights."""
         for kind in ("regularizers", "constraints"):
-            for pair in take(record, kind, list, "module") if kind in record else ():
-                if type(pair) is not list or len(pair) != 2:
-                    raise DamagedFile(f"module: {kind}: not a variable and a function")
-                variable = at(self._variables, pair[0], "variable", "module")
-                told, apart = at(self._functions, pair[1], "function", "module")
+            for number, function in getattr(record, kind) or ():
+                variable = at(self._variables, number, "variable", "module")
+                told, apart = at(self._functions, function, "function", "module")
                 name = f"{kind[:-1]} of {variable.path}"
                 yield Row(depth, path, name, "note", told)
                 self._keep(f"{path}: {name}" if path else name, {"value": told + apart})
@@ -294,7 +285,7 @@ class _Walk:
         if tag == "variable":
             yield Row(depth, path, name, "variable", "", self._variable(content, path))
         elif tag == "module":
-            at(self._contents.modules, content, "module", "module")
+            at(self._records, content, "module", "module")
             yield from self.module(content, depth, level, path, name)
         elif not is_plain(encoded):
             for key, item in children(encoded) or []:
@@ -340,8 +331,8 @@ def _history(contents: Contents) -> dict[str, list[float]]:
 
     That is a dictionary of lists of numbers, such as ``fit(...).history``.
     """
-    for record in contents.modules:
-        encoded = take(record, "attributes", dict, "module").get("history")
+    for record in contents.manifest.modules:
+        encoded = record.attributes.get("history")
         if type(encoded) is not dict or type(encoded.get("dict")) is not dict:
             continue
         found = {printable(k, 60): _numbers(item) for k, item in encoded["dict"].items()}

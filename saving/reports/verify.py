@@ -19,8 +19,6 @@ from ...core.extend import (
 )
 from ...core.extend import backend as select_backend
 from ..container.child import ChildEnded, fail, limit_self, no_python, run_child
-from ..container.hdf5.file import is_old
-from ..container.source import Source
 from ..container.storage import Storage, open_file, recognised
 from ..errors import UnsafeFile, guarded
 from ..reading.contents import open_contents
@@ -133,12 +131,6 @@ def _check(path: str, max_bytes: int | None) -> None:
     container = recognised(path)
     if container is not None and type(container).open is Storage.open:
         return
-    if os.path.isfile(path):
-        source = Source(path)
-        start = source.read(0, min(9, source.size))
-        source.close()
-        if is_old(start):  # another process reads it anyway
-            return
     with open_file(path, max_bytes) as file:
         open_contents(file)
 

@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import DamagedFile, printable
-from ..records.schema import at, decode, take
-from ..records.specs import read_spec
+from ..records.graphs import (
+    DEFAULT,
+    CustomRecord,
+    GraphRecord,
+    OpRecord,
+    Scalar,
+    VariableNode,
+)
+from ..records.schema import at
 from .text import counted, shown, width
 
 
@@ -116,32 +123,23 @@ def count_steps(graph: View) -> int:
     return sum(1 + sum(count_steps(inner) for _, inner in step.graphs) for step in graph.steps)
 
 
-def view(record: Any, names: Names, where: str) -> View:
-    """Return a file's graph from its JSON."""
-    inputs = []
-    for item in take(record, "inputs", list, where):
-        spec = read_spec(item, where)
-        inputs.append((printable(spec.name or "", 60), str(spec)))
-    constants = [
-        (names.constant(take(item, "dataset", str, where)), _spec({**item, "name": None}, where))
-        for item in take(record, "constants", list, where)
-    ]
+def view(record: GraphRecord, names: Names) -> View:
+    """Return a file's graph in displayed form."""
+    where = record.where
+    inputs = [(printable(spec.name or "", 60), str(spec)) for spec in record.inputs]
+    constants = [(names.constant(dataset), str(spec)) for dataset, spec in record.constants]
     values = [spec for _, spec in (*inputs, *constants)]
     steps = []
-    for i, item in enumerate(take(record, "nodes", list, where)):
-        steps.append(_step(item, values, names, f"{where}: node {i}"))
+    for node in record.nodes:
+        steps.append(_step(node, values, names))
         values += steps[-1].outputs
-    outputs = [_number(x, len(values), where) for x in take(record, "outputs", list, where)]
+    outputs = [_number(x, len(values), where) for x in record.outputs]
     updates = []
-    for pair in take(record, "updates", list, where):
+    for pair in record.updates:
         if type(pair) is not list or len(pair) != 2:
             raise DamagedFile(f"{where}: not an update: {str(pair)[:80]}")
         updates.append((names.variable(pair[0], where)[0], _number(pair[1], len(values), where)))
     return View(inputs, constants, steps, outputs, [values[x] for x in outputs], updates)
-
-
-def _spec(record: Any, where: str) -> str:
-    return str(read_spec(record, where))
 
 
 def _number(number: Any, count: int, where: str) -> int:
@@ -150,65 +148,49 @@ def _number(number: Any, count: int, where: str) -> int:
     return number
 
 
-def _input(item: Any, count: int, where: str) -> int | str:
-    if type(item) is dict:
-        return printable(decode(item.get("scalar")))
-    return _number(item, count, where)
+def _step(node: OpRecord | CustomRecord | VariableNode, values: list[str], names: Names) -> Step:
+    count, where = len(values), node.where
+    inputs: list[int | str] = [
+        printable(x.value) if type(x) is Scalar else _number(x, count, where) for x in node.inputs
+    ]
+    if isinstance(node, OpRecord):
+        return _op(node, inputs, count, names)
+    if isinstance(node, CustomRecord):
+        return _custom(node, inputs, values, names)
+    label, spec = names.variable(node.number, where)
+    return Step(node.kind, label, inputs, (len(inputs),), {}, count, [spec])
 
 
-def _step(item: Any, values: list[str], names: Names, where: str) -> Step:
-    inputs = [_input(x, len(values), where) for x in take(item, "inputs", list, where)]
-    first = len(values)
-    kinds = [key for key in ("op", "custom_gradient", "read", "written") if key in item]
-    if len(kinds) != 1:
-        raise DamagedFile(f"{where} has no single kind: {kinds}")
-    (kind,) = kinds
-    if kind == "op":
-        return _op(item, inputs, first, names, where)
-    if kind == "custom_gradient":
-        return _custom(item, inputs, values, names, where)
-    label, spec = names.variable(item[kind], where)
-    return Step(kind, label, inputs, (len(inputs),), {}, first, [spec])
-
-
-def _op(item: Any, inputs: list[int | str], first: int, names: Names, where: str) -> Step:
-    count = take(item, "witnesses", int, where) if "witnesses" in item else 0
+def _op(node: OpRecord, inputs: list[int | str], first: int, names: Names) -> Step:
+    where, count = node.where, node.witnesses or 0
     if not 0 <= count <= len(inputs):
         raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
     kept = len(inputs) - count
     witnesses = [f"%{x}" for x in inputs[kept:]]
-    params: dict[str, str] = {}
-    graphs = []
-    for key, value in take(item, "params", dict, where).items():
-        name = printable(key, 60)
-        if type(value) is dict and set(value) == {"graph"}:
-            graphs.append((name, view(value["graph"], names, f"{where}: {name}")))
-        else:
-            params[name] = printable(shown(value, where, witnesses))
-    outputs = [_spec(x, where) for x in take(item, "outputs", list, where)]
-    label = printable(take(item, "op", str, where), 80)
+    params = {
+        printable(key, 60): printable(shown(value, where, witnesses))
+        for key, value in node.params.items()
+        if key not in node.graphs
+    }
+    graphs = [(printable(key, 60), view(inner, names)) for key, inner in node.graphs.items()]
     note = ""
-    if "rule" in item:
-        number = take(item, "rule", (int, type(None)), where)
-        note = "its gradient rule was left out" if number is None else f"gradient: rules.{number}"
+    if node.rule != DEFAULT:
+        left_out = node.rule is None
+        note = "its gradient rule was left out" if left_out else f"gradient: rules.{node.rule}"
+    label, outputs = printable(node.op, 80), [str(spec) for spec in node.outputs]
     return Step("op", label, inputs, (kept, count), params, first, outputs, graphs, note)
 
 
-def _custom(
-    item: Any, inputs: list[int | str], values: list[str], names: Names, where: str
-) -> Step:
-    label = printable(take(item, "custom_gradient", str, where), 80)
-    results, arguments = take(item, "results", int, where), take(item, "arguments", int, where)
-    saved = len(inputs) - results - arguments
-    if results < 0 or arguments < 0 or saved < 0:
-        raise DamagedFile(f"{where}: custom gradient {label!r}: the counts do not fit")
-    outputs = [values[x] if type(x) is int else str(x) for x in inputs[:results]]
-    record = take(item, "backward", (dict, int, type(None)), where)
-    graphs = []
-    note = "saved without its gradient" if record is None else f"gradient: rules.{record}"
-    if type(record) is dict:
-        graphs, note = [("backward", view(record, names, f"{where}: {label}"))], ""
-    groups = (results, arguments, saved)
+def _custom(node: CustomRecord, inputs: list[int | str], values: list[str], names: Names) -> Step:
+    outputs = [values[x] if type(x) is int else str(x) for x in inputs[: node.results]]
+    graphs: list[tuple[str, View]] = []
+    backward = node.backward
+    if isinstance(backward, GraphRecord):
+        graphs, note = [("backward", view(backward, names))], ""
+    else:
+        note = "saved without its gradient" if backward is None else f"gradient: rules.{backward}"
+    groups = (node.results, node.arguments, len(inputs) - node.results - node.arguments)
+    label = printable(node.label, 80)
     return Step("custom gradient", label, inputs, groups, {}, len(values), outputs, graphs, note)
 
 

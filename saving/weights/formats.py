@@ -15,20 +15,16 @@ import numpy as np
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import raised, registry
-from ..container.limits import MAX_PATHS
+from ..container.limits import DTYPES, MAX_PATHS
 from ..container.source import EndsTooEarly, Source
 from ..container.storage import open_file, recognised
 from ..errors import DamagedFile, LoadError, NotAGradtapeFile, UnsafeFile
 from ..reading.contents import Contents, open_contents
 from ..records.formats import format_of
 from ..records.schema import (
-    CHECKPOINT,
     at,
-    check_dtype,
-    check_shape,
     decode,
     tagged,
-    take,
     variable_label,
 )
 from .arrays import Arrays, Entry, layout_of, of_arrays, of_lazy
@@ -157,21 +153,21 @@ def open_own(path: Any, max_bytes: int) -> Arrays:
         aliases: dict[str, str] = {}
         places: dict[str, str] = {}
         for number, names in _paths(contents).items():
-            record = contents.variables[number]
-            where = f"{file.path}: variable {number}"
-            dataset = take(record, "dataset", str, where)
+            record = contents.manifest.variables[number]
+            dataset = record.dataset
             # the tree need not have the writer's name: a list in two places is encoded in one
             label = variable_label(dataset)
             own = label if label in names else names[0]
             if dataset.startswith("/variables/"):
                 names.append(label)
             dtype, shape = contents.declared(dataset)
-            said = check_shape(take(record, "shape", list, where), where, known=True)
-            if (take(record, "dtype", str, where), said) != (dtype, shape):
-                raise DamagedFile(f"{where} is declared differently from its dataset")
+            if (record.dtype, record.shape) != (dtype, shape):
+                raise DamagedFile(
+                    f"{file.path}: variable {number} is declared differently from its dataset"
+                )
             read = partial(contents.array, dataset)
             places[own] = dataset
-            entries[own] = Entry(shape, check_dtype(dtype, where), read)
+            entries[own] = Entry(shape, DTYPES[dtype], read)
             aliases.update({other: own for other in names if other != own})
         close = stack.pop_all().close
 
@@ -187,13 +183,15 @@ def open_own(path: Any, max_bytes: int) -> Arrays:
             "gradtape",
             close,
             together,
-            is_checkpoint=CHECKPOINT in contents.manifest,
+            is_checkpoint=contents.manifest.checkpoint is not None,
         )
     raise AssertionError  # the stack passes every error on
 
 
 def _paths(contents: Contents) -> dict[int, list[str]]:
     """Return the paths of variables in a file's tree, by number; each module is visited once."""
+    modules: Any = contents.manifest.modules
+    variables: Any = contents.manifest.variables
     found: dict[int, list[str]] = {}
     seen = {0: ""}
     queue = deque([("", 0)])
@@ -202,13 +200,11 @@ def _paths(contents: Contents) -> dict[int, list[str]]:
     while queue:
         prefix, number = queue.popleft()
         where = f"{contents.file.path}: module {number}"
-        attributes = take(contents.modules[number], "attributes", dict, where)
-        for path, kind, item in _leaves(attributes, where):
+        for path, kind, item in _leaves(modules[number].attributes, where):
             length += len(prefix) + len(path)
             if length > MAX_PATHS:
                 raise UnsafeFile(f"{contents.file.path}: its paths are too long together")
-            pool = contents.variables if kind == "variable" else contents.modules
-            at(pool, item, kind, where)
+            at(variables if kind == "variable" else modules, item, kind, where)
             if kind == "variable":
                 found.setdefault(item, []).append(prefix + path)
             elif item not in seen:

@@ -12,13 +12,12 @@ from ...core.extend import (
     Stream,
     Variable,
     WeakIdentityDict,
-    backend_of,
     default_dtype,
-    exclusive,
     init_scope,
     warn_user,
 )
 from ..errors import LoadError, printable
+from ..records.assigned import assign_arrays, beside
 from .arrays import Arrays, Entry, of_arrays
 from .layouts import NO_FEATURES, RESTORE, Features, layouts
 from .mapping import recognised, rename
@@ -240,10 +239,7 @@ class Plan:
             if shared is not None:  # what building has drawn
                 shared.set_array(drawn)
             raise
-        # nothing below fails
-        with exclusive([variable for variable, _ in values.values()]):
-            for variable, array in values.values():
-                variable.set_array(array)
+        assign_arrays(list(values.values()))
         for module, held in waiting.items():
             vars(module)[_WAITING] = held
         return report
@@ -385,7 +381,7 @@ class Plan:
                 told = f"{stored} with numbers that it cannot hold"
                 self.report.wrong_dtype[slot.path] = variable.dtype.name, told
                 continue
-            found[slot] = variable, _beside(converted, variable)
+            found[slot] = variable, beside(converted, variable)
             self.report.loaded[slot.path] = name
             if stored != variable.dtype.name:
                 self.report.cast[slot.path] = stored, variable.dtype.name
@@ -488,11 +484,3 @@ def _converted(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[
     if array.dtype.kind in "biu":
         return found if np.array_equal(found, array) else None
     return found if np.array_equal(np.isfinite(found), np.isfinite(array)) else None
-
-
-def _beside(array: np.ndarray[Any, Any], variable: Variable) -> Any:
-    """Return an array on the variable's device, owned by the caller."""
-    if isinstance(variable.array, np.ndarray):
-        return array
-    owner = backend_of(variable.array)
-    return owner.asarray(array, variable.dtype, owner.device(variable.array))

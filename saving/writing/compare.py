@@ -11,21 +11,25 @@ import numpy as np
 from ...core.extend import (
     ConcreteFunction,
     Everything,
+    Graph,
+    Node,
     Op,
     Recorder,
+    Symbol,
     Tensor,
     Variable,
     active_tapes,
+    known_size,
     recording_to,
+    registry,
     to_numpy,
     user_line,
 )
 from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
-from ..proofs.samples import Sample, described, filled_in
-from ..proofs.values import spread
-from ..proofs.work import is_heavy
-from .courses import Course, SameTrace, same_trace, takes
+from ..proofs.samples import Sample, described, filled_in, is_heavy
+from .graphs import op_nodes
+from .steps import Course, SameTrace, same_trace, takes
 from .traces import SavedFunction
 
 # By the size of a real number; the two run the same kernels, and may add in another order.
@@ -61,19 +65,17 @@ def compared(
     """
     python, inputs = function.python, sample.inputs
     if python is None:  # a trace is all there is
-        return evaluate(concrete, concrete, inputs, variables, names, order, thinned=spread)
+        return evaluate(concrete, concrete, inputs, variables, names, order)
     concrete.fitted(*filled_in(concrete, inputs))
     if is_heavy(concrete, inputs) and not order and same_trace(python, concrete, inputs):
         raise SameTrace
     course = None if replay else Course()
     run = course.of(python) if course else python
-    found = evaluate(run, concrete, inputs, variables, names, order, thinned=spread)
+    found = evaluate(run, concrete, inputs, variables, names, order)
     if course and takes(course, concrete, inputs):
         return found
     try:
-        replayed = evaluate(
-            concrete, concrete, inputs, variables, names, order, found.values, spread
-        )
+        replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)
         if replayed.problem is not None and found.problem is None:
             raise replayed.problem
     except Exception as error:
@@ -211,9 +213,9 @@ def _parting(
         steps = _Steps()
         evaluate(_watched(run, steps), concrete, inputs, variables, names, order=0)
         runs.append(steps.steps)
-    held = [to_numpy(array) for array in concrete.graph.constants.values()]
+    constants = [to_numpy(array) for array in concrete.graph.constants.values()]
     for name, where, value in runs[0]:
-        alike = [*held, *(other for op, _, other in runs[1] if op == name)]
+        alike = [*constants, *(other for op, _, other in runs[1] if op == name)]
         if all(differs(value, np.asarray(other)) for other in alike):
             return f"; they part at op {name!r} ({where})"
     return "".join(f"; Python ends with op {name!r} ({where})" for name, where, _ in runs[0][-1:])
@@ -225,3 +227,69 @@ def _watched(run: Any, steps: Recorder) -> Any:
             return run(*args, **kwargs)
 
     return watched
+
+
+_SIZE = 3
+
+
+class KernelCheck:
+    """Compares kernels of other plugins, on the host's arrays, with those of the ops."""
+
+    def __init__(self) -> None:
+        known = registry()
+        self._backend = known.host_backend
+        #: By op: who provides its kernel.
+        self._foreign: dict[str, Any] = {}
+        ours = self._backend.provider
+        for name, backend in known.kernels:
+            info, op = known.owner("kernel", (name, backend)), known.ops[name]
+            homes = {x.distribution for x in (op.provider, ours) if x.distribution}
+            same = info is None or info is op.provider or info is ours or info.distribution in homes
+            if backend == self._backend.name and not same:
+                self._foreign[name] = info
+
+    def check(self, graph: Graph, where: str) -> None:
+        """Refuse a graph with an op for which a plugin of this process has a different result.
+
+        Raises
+        ------
+        SaveError
+            The message has the op's name and the provider of the kernel.
+        """
+        if not self._foreign:
+            return
+        for node in op_nodes(graph):
+            if node.op.name in self._foreign and self._differs(node):
+                raise SaveError(
+                    f"{where}: op {node.op.name!r} has a kernel of {self._foreign[node.op.name]}, "
+                    "whose results differ from the op's own kernel, and readers of the file "
+                    "may use that one; register it as an op with another name"
+                )
+
+    def _differs(self, node: Node) -> bool:
+        op = node.op
+        assert isinstance(op, Op)
+        random = np.random.default_rng(0)
+        arrays = [_sample(x, random) if type(x) is Symbol else x for x in node.inputs]
+        try:
+            given, params = node.settled(arrays)
+            with np.errstate(all="ignore"):
+                own = self._backend.bind(op.kernel)(*given, **params)
+                other = op.kernel_for(self._backend)(*given, **params)
+        except Exception:  # not every input fits the op; and some ops have no kernel but this
+            return False
+        pairs = zip(_listed(own), _listed(other), strict=False)
+        return len(_listed(own)) != len(_listed(other)) or any(
+            differs(np.asarray(a), np.asarray(b)) for a, b in pairs
+        )
+
+
+def _sample(x: Symbol, random: np.random.Generator) -> Any:
+    shape = tuple(n if known_size(n) else _SIZE for n in x.shape or ())
+    if x.dtype.kind in "fc":
+        return np.asarray(random.standard_normal(shape)).astype(x.dtype)
+    return np.asarray(random.integers(0, 2, shape)).astype(x.dtype)
+
+
+def _listed(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, (list, tuple)) else [result]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,14 @@ from ...core.extend import (
     Variable,
     is_code,
     policy,
+    ruled_weights,
     untracked,
 )
 from ...layers import initializers
-from ..container.limits import DTYPES, MAX_DEPTH
+from ..container.limits import DTYPES, MAX_DEPTH, SEGMENT
 from ..errors import SaveError
 from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
-from .losses import rules_given
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
@@ -73,7 +73,7 @@ class StateWriter:
         self._shares = shares
         self._inside: set[int] = set()
         self._arrays: dict[int, Any] = {}
-        self._held: list[Any] = []  # what is known by identity stays alive
+        self._alive: list[Any] = []  # what is known by identity stays alive
         self.left_out: list[str] = []
         self.hidden: list[tuple[str, str, Variable | Module]] = []
 
@@ -91,12 +91,12 @@ class StateWriter:
         """
         result: dict[str, Any] = {}
         absent: dict[str, str] = {}
-        kept = rules_given(module)
+        kept = _rules_given(module)
         own = dict(self._own(module))
         described = getattr(module, "_gradtape_described", ())
-        told = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
+        named = {k: getattr(module, k) for k in described if k not in own and hasattr(module, k)}
         # a reader takes zeros where there is nothing
-        own |= {k: x for k, x in told.items() if not getattr(x, "gives_zeros", False)}
+        own |= {k: x for k, x in named.items() if not getattr(x, "gives_zeros", False)}
         for name, value in own.items():
             path = f"{self._path(module)}.{name}"
             if id(value) in kept:
@@ -231,7 +231,7 @@ class StateWriter:
                 return None
             tag = "tensor" if type(value) is Tensor else "array"
             known = self._arrays[id(value)] = {tag: self._add_array(array)}
-            self._held.append(value)
+            self._alive.append(value)
         return known
 
     def _container(self, value: Any, path: str) -> Any:
@@ -249,7 +249,7 @@ class StateWriter:
             if number is not None:
                 return {"same": number}
             self._containers[id(value)] = len(self._containers)
-            self._held.append(value)
+            self._alive.append(value)
         self._inside.add(id(value))
         try:
             if base is dict:
@@ -358,7 +358,7 @@ def name_in_files(name: str) -> str:
 def config_of(
     module: Module,
     save_op: Callable[[Op], None],
-    save_callable: Callable[[Any, Module, str], int],
+    save_callable: Callable[[Any, str], int],
     where: str,
 ) -> dict[str, Any]:
     """Return a known class's configuration as JSON, with callables as ops or traced functions."""
@@ -371,7 +371,7 @@ def config_of(
             save_op(value)
             result[key] = {"op": value.name}
         elif callable(value) and not isinstance(value, type):
-            result[key] = {"function": save_callable(value, module, f"{where}: {key}")}
+            result[key] = {"function": save_callable(value, f"{where}: {key}")}
         else:
             result[key] = {"value": encode(value, f"{where}: configuration {key!r}")}
     return result
@@ -381,8 +381,8 @@ def texts_in(encoded: Any) -> set[str]:
     """Return all texts in JSON, except the keys of objects."""
     if isinstance(encoded, str):
         return {encoded}
-    held = encoded.values() if isinstance(encoded, dict) else encoded
-    return set().union(*map(texts_in, held)) if isinstance(encoded, (dict, list)) else set()
+    items = encoded.values() if isinstance(encoded, dict) else encoded
+    return set().union(*map(texts_in, items)) if isinstance(encoded, (dict, list)) else set()
 
 
 def _configuration(module: Module, where: str) -> dict[str, Any]:
@@ -395,9 +395,9 @@ def _configuration(module: Module, where: str) -> dict[str, Any]:
     except Exception as error:
         raise SaveError(f"{where}: get_config() failed: {type(error).__name__}: {error}") from error
     if not isinstance(found, Mapping):
-        told = "None (is a return missing?)" if found is None else f"{found!r:.80}"
+        returned = "None (is a return missing?)" if found is None else f"{found!r:.80}"
         raise SaveError(
-            f"{where}: get_config() returned {told} instead of a dictionary of the arguments "
+            f"{where}: get_config() returned {returned} instead of a dictionary of the arguments "
             "of the constructor"
         )
     return dict(found)
@@ -416,3 +416,80 @@ def twin_of(module: Module, where: str) -> Module:
             f"{where} refuses its own configuration, so it could not be loaded: {error}"
         ) from error
     return made
+
+
+def places_of(module: Module) -> dict[int, str]:
+    """Return the path of each variable's dataset, by the variable's identity."""
+    places = Places()
+    leaves = module.named_leaves()
+    return {id(x): places.take(path) for path, x in leaves if isinstance(x, Variable)}
+
+
+class Places:
+    """Gives variables the paths of their datasets.
+
+    A path names the attributes, positions and keys that lead to the variable. Characters that it
+    cannot hold are replaced by ``_``, and a path that is taken gets another ``_`` at its end.
+    """
+
+    def __init__(self) -> None:
+        self._datasets: set[str] = set()
+        self._groups: set[str] = set()
+
+    def take(self, path: str) -> str:
+        """Return the path of the dataset of the variable at this path, and note it as taken."""
+        place = "/variables/" + "/".join(map(_segment, path.split("/")))
+        if any(group in self._datasets for group in _above(place)):
+            place = "/variables/" + _segment(path)
+        while place in self._datasets or place in self._groups:
+            place += "_"
+        self._datasets.add(place)
+        self._groups.update(_above(place))
+        return place
+
+
+def _above(place: str) -> list[str]:
+    """Return the groups that a dataset is in."""
+    return [place[:i] for i, c in enumerate(place) if c == "/" and i]
+
+
+def _segment(part: str) -> str:
+    if SEGMENT.match(part):
+        return part
+    return "_" + re.sub(r"[^A-Za-z0-9_.\- ]", "_", part)[:100].rstrip(". ")
+
+
+def check_hidden(
+    hidden: Sequence[tuple[str, str, Variable | Module]], is_saved: Callable[[Variable], bool]
+) -> None:
+    """Refuse variables that an object holds where no module finds them and no function reads them.
+
+    Parameters
+    ----------
+    hidden
+        The path, the object's class, and the variable or the module.
+    is_saved
+        Returns whether the file will hold a variable.
+    """
+    for path, owner, item in hidden:
+        variables = item.variables if isinstance(item, Module) else (item,)
+        lost = [v for v in variables if not is_saved(v)]
+        if lost:
+            raise SaveError(
+                f"{path}: variable {lost[0].name!r} would be lost: modules find variables in "
+                f"attributes, lists, tuples and dicts, but not inside an object of class {owner}, "
+                "and no saved function reads it. Make that class a gradtape.Module, or keep the "
+                "variable in an attribute of a module as well"
+            )
+
+
+def at_in(root: Module, module: Module) -> str:
+    """Return the location of a module for messages; empty for the root."""
+    found = (path for path, leaf in root.named_leaves() if leaf is module)
+    return "".join(f" at {path.replace('/', '.')!r}" for path in found)
+
+
+def _rules_given(module: Module) -> set[int]:
+    """Return the regularizers and constraints of a module that a file keeps, by identity."""
+    rules = [rule for _, *pair in ruled_weights(module) for rule in pair]
+    return set(map(id, [*rules, getattr(module, "activity_regularizer", None)])) - {id(None)}

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ...core.extend import Module, as_group_of_one, init_scope, warn_user
+import numpy as np
+
+from ...core.extend import (
+    ConcreteFunction,
+    Module,
+    TensorSpec,
+    as_group_of_one,
+    default_dtype,
+    flatten,
+    init_scope,
+    to_numpy,
+    warn_user,
+)
 from ..container.storage import storage_of
 from ..errors import SaveError
 from ..records.formats import check_format
-from ..records.schema import FORMAT, VERSION
-from .advice import double_precision, left_out, replaced_rules
-from .contents import Everything
-from .keeping import keeping_state
+from ..records.schema import FORMAT, MAX_TOKENS, VERSION, dump, tokens
+from .collect import Numbers, Options, collect, number
+from .encode import Encoded, encode
+from .graphs import UNROLLED
+from .running import keeping_state
 
 #: What the root of every file says.
 ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
@@ -122,13 +136,106 @@ def save(
     target = storage.target(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone
+    options = Options(golden, custom_gradients, sizes, functions)
     with as_group_of_one(), init_scope(), keeping_state((module, *module.submodules)):
-        contents = Everything(module, signatures or {}, golden, custom_gradients, sizes, functions)
+        collected = collect(module, signatures or {}, options)
+        numbers = number(collected)
+        encoded = encode(collected, numbers)
+        layout = lay_out(encoded, numbers)
     for text in (
-        replaced_rules(contents.replaced),
-        left_out(contents.left_out),
-        double_precision(module, contents.traces),
+        replaced_rules(collected.replaced),
+        left_out(encoded.left_out),
+        double_precision(module, encoded.traces),
     ):
         if text:
             warn_user(f"save: {text}", UserWarning)
-    storage.save(target, ATTRIBUTES, contents.texts, contents.datasets, compression)
+    storage.save(target, ATTRIBUTES, layout.texts, layout.arrays, compression)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The datasets of a file by path: texts, and arrays in their order in the file."""
+
+    texts: dict[str, str]
+    arrays: dict[str, np.ndarray[Any, Any]]
+
+
+def lay_out(encoded: Encoded, numbers: Numbers) -> Layout:
+    """Return the datasets of the records of a file and of its variables."""
+    texts = {"/manifest": dump(encoded.manifest.json(), "the module tree"), **encoded.texts}
+    total = sum(map(tokens, texts.values()))
+    if total > MAX_TOKENS:
+        raise SaveError(
+            f"the graphs and the module tree have {total:,} tokens as JSON, more than readers "
+            f"accept ({MAX_TOKENS:,}); {UNROLLED}"
+        )
+    arrays = {numbers.places[id(x)]: to_numpy(x.array) for x in numbers.variables}
+    return Layout(texts, {**encoded.arrays, **arrays})
+
+
+def left_out(places: Sequence[str]) -> str:
+    """Return a warning about what a file does not hold."""
+    if not places:
+        return ""
+    return (
+        f"not saved: {'; '.join(places)}. Files hold numbers, strings, arrays, tensors, ops, "
+        "variables, modules, and lists, tuples, sets and dictionaries of them"
+    )
+
+
+def replaced_rules(found: Sequence[tuple[str, str]]) -> str:
+    """Return a warning about modules that run ops with replaced rules, each with such an op."""
+    if not found:
+        return ""
+    ops = ", ".join(map(repr, sorted({op for _, op in found})))
+    return (
+        f"{_first([where for where, _ in found])}: gradients use rules that were replaced in this "
+        f"process (of op {ops}, or of one that its rule uses); to be the same elsewhere, they are "
+        "saved as their traces, and come back without the methods of their classes"
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def double_precision(module: Module, traces: Iterable[ConcreteFunction]) -> str:
+    """Return a warning about values that are float64 by accident, and how to cast them.
+
+    Parameters
+    ----------
+    module
+        The module to save.
+    traces
+        Its traces.
+    """
+    if default_dtype() != "float32":
+        return ""
+    advice = (
+        'Cast it with x.astype("float32"); if float64 is intended, say so: dtype="float64" of a '
+        'layer or of a variable, gradtape.set_default_dtype("float64")'
+    )
+    found = [
+        f"{module.name}.{path.replace('/', '.')}"
+        for path, x in module.named_variables.items()
+        if x.unasked and x.trainable and x.dtype == "float64"
+    ]
+    if found:
+        return (
+            f"{_first(found)}: float64, NumPy's default, takes twice the memory and time of "
+            f"float32. {advice}"
+        )
+    floats = [x for x in flatten(module.call_signatures()) if isinstance(x, TensorSpec)]
+    kinds = {x.dtype.name for x in floats if x.dtype.kind == "f"}
+    dtypes = {v.dtype.name for v in module.trainable_variables}
+    if kinds == {"float64"} and dtypes == {"float32"} and any(map(_widens, traces)):
+        return (
+            f"{module.name} has float32 variables, but was only called with float64 data, NumPy's "
+            f"default: it computes in float64. {advice}"
+        )
+    return ""
+
+
+def _widens(trace: ConcreteFunction) -> bool:
+    """Return whether a step of a trace makes float64."""
+    return any(x.dtype == "float64" for node in trace.graph.nodes for x in node.outputs)

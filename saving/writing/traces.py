@@ -30,15 +30,15 @@ from ...core.extend import (
 from ...layers import Layer
 from ..errors import SaveError
 from ..proofs.samples import Shapes
-from ..records.specs import rule_fits_weight
-from .losses import retraced, split_added, with_added
+from ..records.schema import rule_fits_weight
+from .running import retraced, split_added, with_added
 
 
 class NeedsSizes(SaveError):
     """A function can be traced for the sizes that it was called with, but not for unknown ones."""
 
 
-class Met(NamedTuple):
+class History(NamedTuple):
     """A module's history before it is saved: its past calls, and the shape of its last result.
 
     Tracing or running a module calls the modules inside it, which then remember that.
@@ -48,7 +48,7 @@ class Met(NamedTuple):
     output: Shape
 
     @classmethod
-    def by(cls, module: Module) -> Met:
+    def by(cls, module: Module) -> History:
         """Return a module's history so far."""
         return cls(module.call_signatures(), vars(module).get("_gradtape_output"))
 
@@ -125,7 +125,7 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
         try:
             function.get_concrete_function()
         except Exception as error:
-            raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+            raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
     # a trace in which a call around told layers to train is not what these arguments mean
     concrete = [x for x in function.concrete_functions if not x.while_training]
     concrete = [_up_to_date(function, x, where) for x in concrete]
@@ -146,7 +146,7 @@ def _up_to_date(function: Any, concrete: ConcreteFunction, where: str) -> Concre
     try:
         found = function.get_concrete_function(*args, **kwargs)
     except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+        raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
     found.met = concrete.met if found.met is None else found.met
     return found
 
@@ -195,7 +195,7 @@ def is_called(module: Module) -> bool:
 
 
 def trace_call(
-    module: Module, met: Met, where: str, sizes: str, lost: list[str] | None = None
+    module: Module, history: History, where: str, sizes: str, lost: list[str] | None = None
 ) -> SavedFunction | None:
     """Trace ``__call__`` for the past calls of the module.
 
@@ -215,16 +215,16 @@ def trace_call(
     if isinstance(restored, RestoredFunction):
         return None  # among module.functions()
     call = getattr(type(module), "__call__", None)  # noqa: B004 - the function is needed
-    if call is None or isinstance(call, Function) or not met.calls:
+    if call is None or isinstance(call, Function) or not history.calls:
         return None
     python_call = getattr(call, "__wrapped__", call)
     converts = hasattr(call, "converts")
     original = python_call.__get__(module)
     adding = with_added(original, module, [] if lost is None else lost)
-    return _traced_for(met.calls, "__call__", original, where, sizes, converts, adding)
+    return _traced_for(history.calls, "__call__", original, where, sizes, converts, adding)
 
 
-def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunction | None:
+def trace_mask(module: Module, history: History, where: str, sizes: str) -> SavedFunction | None:
     """Trace ``compute_mask`` of a custom layer for its calls, if it passes masks on."""
     restored = vars(module).get("compute_mask")
     if isinstance(restored, RestoredFunction) or not isinstance(module, Layer):
@@ -236,7 +236,7 @@ def trace_mask(module: Module, met: Met, where: str, sizes: str) -> SavedFunctio
     calls: list[Any] = []
     unmasked: list[Any] = []
     leads = getattr(module, "hands_masks", False)
-    for args, kwargs in met.calls:
+    for args, kwargs in history.calls:
         x = args[0] if args else None
         given = kwargs.get("mask")
         if given is None and not leads and isinstance(x, TensorSpec) and (x.ndim or 0) > 1:
@@ -285,7 +285,7 @@ def _traced_for(
             if found is None:
                 if sizes == "open":
                     _needs_sizes(where, error, function, (args, kwargs), shapes)
-                raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+                raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
             traced = found
         concrete.append(traced if adding is None else split_added(traced))
         seen.append(shapes)
@@ -336,7 +336,7 @@ def _telling(seen: list[Shapes]) -> list[Shapes]:
 
 
 def trace_callable(
-    function: Any, module: Module, met: Met, where: str, sizes: str
+    function: Any, module: Module, history: History, where: str, sizes: str
 ) -> SavedFunction:
     """Trace a callable of a layer's configuration, for any shape if possible.
 
@@ -348,11 +348,11 @@ def trace_callable(
         sizes = function.sizes
         traces = function.concrete_functions
         return SavedFunction(function.name, where, function.signature, traces, function, sizes)
-    seen = [x for x in flatten(met.calls) if isinstance(x, TensorSpec)]
+    seen = [x for x in flatten(history.calls) if isinstance(x, TensorSpec)]
     dtypes: set[np.dtype[Any]] = {np.dtype("float32"), np.dtype("float64")}
-    held = [v.dtype for v in module.variables] + [x.dtype for x in seen]
-    dtypes |= {dtype for dtype in held if dtype.kind in "fc"}
-    shapes = dict.fromkeys([met.output, *(x.shape for x in seen)])
+    own = [v.dtype for v in module.variables] + [x.dtype for x in seen]
+    dtypes |= {dtype for dtype in own if dtype.kind in "fc"}
+    shapes = dict.fromkeys([history.output, *(x.shape for x in seen)])
     shapes.pop(None, None)
     traced = function if isinstance(function, Function) else Function(function)
     concrete: list[ConcreteFunction] = []
@@ -383,7 +383,7 @@ def trace_callable(
             hint = "write it with gradtape's ops"
         raise SaveError(
             f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
-            f"({_told(reason)}); {hint}"
+            f"({_reason(reason)}); {hint}"
         ) from reason
     name = getattr(function, "__name__", type(function).__name__)
     exact = any(spec.shape is not None for x in concrete for spec in x.specs)
@@ -400,7 +400,7 @@ def trace_rule(rule: Any, weight: Variable, regularizer: bool, where: str) -> Sa
     try:
         concrete = traced.get_concrete_function(TensorSpec(weight.shape, weight.dtype))
     except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {_told(error)}") from error
+        raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
     if not rule_fits_weight([concrete], weight, regularizer):
         wanted = "a scalar" if regularizer else f"a tensor of the shape {weight.shape}"
         raise SaveError(f"{where} does not return {wanted}")
@@ -429,13 +429,13 @@ def _needs_sizes(
         return
     shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
     raise NeedsSizes(
-        f"{where} cannot be traced for unknown sizes: {_told(reason)}. Write it with sizes: "
+        f"{where} cannot be traced for unknown sizes: {_reason(reason)}. Write it with sizes: "
         "x.shape[0] computes with numbers and tensors in a trace; or save it only for the sizes "
         f'seen ({shown}): gradtape.save(..., sizes="seen")'
     ) from reason
 
 
-def _told(error: BaseException | None) -> str:
+def _reason(error: BaseException | None) -> str:
     """Return an error's text, and the user's line that raised it."""
     place = "" if error is None or isinstance(error, TraceError) else line_of(error)
     return str(error).rstrip(".") + (f" ({place})" if place else "")

@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def forks() -> Iterator[None]:
-    """Read files of format 1, and verify files, in forks of this process.
+    """Read files of Keras, and verify files, in forks of this process.
 
     For tests that are about files, not about what another process is like.
     """

@@ -653,3 +653,23 @@ def test_a_frozen_part_whose_statistics_a_graph_moves_is_told(
     with warnings.catch_warnings(action="error"):
         still(*args, **kwargs)
     assert [_statistics(part) for part in frozen(still)] == before
+
+
+def test_a_rule_that_differs_from_its_trace_is_left_out_of_a_file_that_loads(
+    tmp_path: Path,
+) -> None:
+    class Drawn(gt.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.w = self.add_weight(
+                (3,), "ones", "w", regularizer=lambda w: gt.sum(w) * RANDOM.random()
+            )
+
+        def call(self, x: Any) -> Any:
+            return x * self.w
+
+    layer = Drawn()
+    x = np.ones((2, 3), "float32")
+    layer(x)
+    with pytest.warns(UserWarning, match="not saved: .*the regularizer of 'w'"):
+        gt.save(layer, tmp_path / "m.h5")
+    assert gt.load(tmp_path / "m.h5")(x).tolist() == x.tolist()

@@ -24,13 +24,14 @@ Array = np.ndarray[Any, Any]
 # Arrays up to this size share memory: as long as one of them is used, the others stay too.
 _MOST_SHARED = 2**19
 _LARGE_PAGE = 2**21
+# Versions of the superblock that HDF5's library writes by default, and gradtape does not.
+_OF_THE_LIBRARY = (b"\0", b"\1", b"\3")
 
 
 class SafeFile:
     """An open file. Before :meth:`check`, only the root's attributes can be read.
 
-    The HDF5 library is not used here: a separate process converts files of format 1 (see
-    :func:`converted`).
+    The HDF5 library is not used here.
 
     Parameters
     ----------
@@ -79,10 +80,13 @@ class SafeFile:
                         "weights: gradtape.load_weights(path, model)"
                     )
                 raise NotAGradtapeFile(f"not an HDF5 file{self._source.guess()}")
-            #: whether the file is of format 1, which HDF5's library wrote
-            self.is_old = is_old(signature)
-            if self.is_old:
-                self._source = converted(self._source, self._max_bytes)
+            if signature[8:] in _OF_THE_LIBRARY:
+                raise NotAGradtapeFile(
+                    "not a file of gradtape's format 2: HDF5's own library wrote it, as another "
+                    "program or a development version of gradtape (format 1) does; if it has "
+                    "weights of Keras, call gradtape.load_weights(path, model), otherwise save "
+                    "the model again with gradtape.save"
+                )
             self._walk = Walk(self._source)
 
     def __enter__(self) -> SafeFile:
@@ -203,11 +207,6 @@ class SafeFile:
             )
 
 
-def is_old(start: bytes) -> bool:
-    """Return whether a file that starts with these 9 bytes is one that HDF5's library wrote."""
-    return start.startswith(p.SIGNATURE) and start[8:] in (b"\0", b"\1", b"\3")
-
-
 class _Naming:
     """Add the file's name to the errors of a block."""
 
@@ -323,11 +322,11 @@ def _memory(size: int) -> Array:
     return found[begin : begin + size]
 
 
-# -- files of format 1 -----------------------------------------------------------------------------
-# The HDF5 library wrote them. A file can crash the library, and checking the dense groups of those
-# files takes as much reading as the library does. A separate process therefore opens the file,
-# checks its structure, and writes all datasets to a file in the container of format 2 (library.py).
-# This process reads that file as strictly as any other.
+# -- files that the HDF5 library wrote -----------------------------------------------------------
+# A file can crash the library, and checking the dense groups of those files takes as much reading as
+# the library does. A separate process therefore opens the file, checks its structure (library.py),
+# and writes all datasets to a file of another format. This process reads that file as strictly as
+# any other.
 
 # For the start of Python and its libraries, however busy the machine is.
 _STARTING = 60
@@ -337,8 +336,6 @@ _SECONDS, _BYTES_PER_SECOND = 1.0, 20 * 2**20
 _MEMORY = 160 * 2**20
 # NumPy's threads are not used, and would take memory on machines of many cores.
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-# Found by its name: it needs the HDF5 library, which is for the other process alone.
-_CONVERTER = f"{__package__}.library"
 _CODE = """
 import importlib
 importlib.import_module(sys.argv[2]).convert(*sys.argv[3:])
@@ -355,8 +352,8 @@ def _folder() -> Any:
         ) from None
 
 
-def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> Source:
-    """Return a file of format 1 as one in the container of format 2.
+def converted(source: Source, max_bytes: int, converter: str) -> Source:
+    """Return a file that the HDF5 library wrote in the format of a converter.
 
     Parameters
     ----------
@@ -365,7 +362,8 @@ def converted(source: Source, max_bytes: int, converter: str = _CONVERTER) -> So
     max_bytes
         The maximum size that its datasets may claim together.
     converter
-        The module whose ``convert`` the child process runs; another module reads other files.
+        The module whose ``convert`` the child process runs. It is found by its name, because it
+        needs the HDF5 library, which is for the other process alone.
 
     Raises
     ------

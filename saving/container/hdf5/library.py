@@ -1,7 +1,6 @@
-"""Read HDF5 files of format 1 with the library; everything is checked before it is read.
+"""Read HDF5 files with the library; everything is checked before it is read.
 
-It needs the HDF5 library, so only a separate process imports this module (see :mod:`.file`). The
-process then writes the datasets to the container of format 2.
+It needs the HDF5 library, so only a separate process imports this module (see :mod:`.file`).
 
 A file may hold little here: groups, and plain datasets of numbers or text, each reached by one hard
 link. Everything else in HDF5 (external links, external and virtual storage, filter plugins,
@@ -31,7 +30,6 @@ from ..limits import (
     SEGMENT,
     most_claimed,
 )
-from .write import to_bytes
 
 _FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 _LAYOUTS = (h5d.CONTIGUOUS, h5d.CHUNKED, h5d.COMPACT)
@@ -261,20 +259,7 @@ def _checked_size(dataset: h5d.DatasetID, path: str, dtype: np.dtype[Any]) -> in
     return size
 
 
-# -- conversion to format 2 ------------------------------------------------------------------------
-
-
-def convert(original: str, target: str, *limits: str) -> None:
-    """Write the datasets of a file of format 1 to a file of format 2.
-
-    Parameters
-    ----------
-    original, target
-        Paths.
-    limits
-        As for :func:`within_limits`.
-    """
-    within_limits(_convert, original, target, *limits)
+# -- in the other process -------------------------------------------------------------------------
 
 
 def within_limits(
@@ -306,20 +291,3 @@ def within_limits(
         message = str(error).removeprefix(f"{original}: ").replace(original, "the file")[:2000]
         fail(error, message)
     unlimited_time()  # to end takes longer than to read a small file
-
-
-def _convert(original: str, target: str, max_bytes: int) -> None:
-    with Hdf5File(original, max_bytes) as file:
-        if file.attribute("format") != "gradtape":
-            raise NotAGradtapeFile(f"its format is {file.attribute('format')[:40]!r}")
-        attributes = {name: file.attribute(name) for name in ("format", "format_version")}
-        texts: dict[str, str] = {}
-        arrays: dict[str, Any] = {}
-        # of a later version nothing more is looked at
-        if attributes["format_version"][:2] == "1.":
-            attributes["manifest_sha256"] = file.attribute("manifest_sha256")
-            file.check()
-            texts = {path: file.text(path) for path in file.texts}
-            arrays = {path: file.array(path) for path in file.sizes if path not in texts}
-        with open(target, "xb") as stream:  # nobody needs it on disk
-            stream.write(to_bytes(attributes, texts, arrays))

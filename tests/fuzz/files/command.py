@@ -12,14 +12,12 @@ from typing import Any, NamedTuple
 from fuzz.commands import Clock
 from fuzz.files import damage, documents, headers
 from fuzz.files.judging import judged, without_a_new_interpreter
-from fuzz.files.old import changed as changed_old
-from fuzz.files.old import old_files
 from fuzz.files.subjects import Subject, subjects
 
 __all__ = ["KINDS", "Case", "add_arguments", "case", "run"]
 
 #: Kinds of changes, with their relative frequency.
-KINDS = {"metadata": 4, "json": 4, "raw": 2, "old": 2}
+KINDS = {"metadata": 4, "json": 4, "raw": 2}
 # Running all samples of a file takes longer than reading it.
 _VERIFIED = 20
 
@@ -50,20 +48,12 @@ def case(seed: int, number: int, kinds: list[str] | None = None) -> Case:
     rng = random.Random(f"{seed} {number}")
     weights = {kind: n for kind, n in KINDS.items() if kinds is None or kind in kinds}
     kind = rng.choices([*weights], [*weights.values()])[0]
-    if kind == "old":
-        data, name = rng.choice(old_files())
-        data = damage.changed(data, rng) if rng.random() < 0.2 else changed_old(data, rng)
-        return Case(kind, name, data, _expected(name))
     subject = rng.choice(subjects())
     if kind == "metadata":
         return Case(kind, subject.name, headers.changed(subject.data, rng), subject.behaviour)
     if kind == "raw":
         return Case(kind, subject.name, damage.changed(subject.data, rng), subject.behaviour)
     return Case(kind, subject.name, _sealed(subject, rng), None)
-
-
-def _expected(name: str) -> list[Any]:
-    return next(subject.behaviour for subject in subjects() if subject.name == name)
 
 
 def _sealed(subject: Subject, rng: random.Random) -> bytes:
@@ -98,7 +88,6 @@ def run(options: argparse.Namespace) -> int:
     seconds = options.seconds if options.minutes is None else 60 * options.minutes
     clock, found, failures = Clock(seconds, options.files), Counter[str](), 0
     subjects()
-    old_files()
     with tempfile.TemporaryDirectory() as folder, without_a_new_interpreter():
 
         def read(number: int) -> tuple[str, str | None]:

@@ -98,7 +98,7 @@ def _seconds() -> float:
 
 @contextmanager
 def without_a_new_interpreter() -> Iterator[None]:
-    """Read files of format 1, and verify, in forks: starting Python takes 90% of the time."""
+    """Read files of Keras, and verify, in forks: starting Python takes 90% of the time."""
     child.subprocess = Forked  # type: ignore[assignment, attr-defined]
     try:
         yield

@@ -255,11 +255,6 @@ def test_damage_is_found_when_a_lazily_loaded_variable_is_used(tmp_path: Path) -
             loaded.b.numpy()
 
 
-def test_old_files_load_lazily_too() -> None:
-    path = Path(__file__).parents[1] / "golden" / "v1_0.h5"
-    assert gt.load(path, lazy=True).scale.tolist() == [0.5, -1.5, 2.0]
-
-
 @pytest.mark.parametrize("name", ["w", "a.b-c d", "_0"])
 def test_names_of_links(name: str) -> None:
     data = to_bytes(ATTRIBUTES, {}, {f"/{name}/{name}": np.ones(2)})

@@ -56,7 +56,7 @@ def withstood(
             wrong = "accepted with other values"
         return outcome, wrong
 
-    with without_a_new_interpreter():  # for files that say that they are of format 1
+    with without_a_new_interpreter():
         results = list(Pool(read, 0, 2, Clock(None, len(suite))).results())
     assert [(suite[i][0], wrong) for i, _, wrong in results if wrong is not None] == []
     assert len(results) == len(suite)

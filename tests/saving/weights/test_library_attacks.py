@@ -1,51 +1,62 @@
-"""What HDF5 lets a file of format 1 do, and that the reader lets it do none of it."""
+"""What the HDF5 library lets a file of weights do, and that reading lets it do none of it."""
 
 from __future__ import annotations
 
 import faulthandler
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from forge import behaviour
-from fuzz.commands import main
 from fuzz.files.judging import Forked
-from fuzz.files.old import old_file
-from fuzz.files.subjects import Parts
 from h5py import h5d, h5p, h5s, h5t
-from old_forge import array_digest, edited, put_text, seal
 
 import gradtape as gt
-from gradtape.saving import DamagedFile, LoadError, UnsafeFile
+from gradtape.saving import LoadError, UnsafeFile
 from gradtape.saving.container import child
 
 W = "/variables/w"
+VALUE = np.arange(6.0, dtype="float32").reshape(2, 3)
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="files are read in forks")
 
 
 @pytest.fixture(scope="module")
-def old_template(template: bytes, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("new") / "new.h5"
-    path.write_bytes(template)
-    return old_file(Parts.of(str(path)))
+def template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("sound") / "sound.h5"
+    with h5py.File(path, "w", libver=("v110", "v110")) as file:
+        file[W] = VALUE
+        file["/variables/flag"] = np.array([True, False])
+        file["/variables/count"] = np.int64(3)
+        file.create_group("/functions")
+        file["/constants/0"] = np.ones(3)
+    return path.read_bytes()
 
 
 @pytest.fixture
-def path(old_template: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def path(template: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # a new interpreter for each file would take most of the time
     monkeypatch.setattr(child, "subprocess", Forked)
-    (tmp_path / "victim.h5").write_bytes(old_template)
+    (tmp_path / "victim.h5").write_bytes(template)
     return tmp_path / "victim.h5"
 
 
+def edited(path: Path, change: Callable[[h5py.File], Any]) -> Path:
+    with h5py.File(path, "r+") as file:
+        change(file)
+    return path
+
+
+def values(path: Path) -> dict[str, Any]:
+    return {name: x.tolist() for name, x in gt.saving.read_weights(path).items()}
+
+
 def refused(path: Path, kind: type[LoadError] = UnsafeFile, match: str | None = None) -> None:
-    for read in (gt.load, gt.saving.inspect_text, gt.saving.verify):
-        with pytest.raises(kind, match=match) as caught:
-            read(path)
-        assert str(caught.value).startswith(str(path))
+    with pytest.raises(kind, match=match) as caught:
+        gt.saving.read_weights(path)
+    assert str(caught.value).startswith(str(path))
 
 
 def replace(file: h5py.File, make: Any) -> None:
@@ -78,18 +89,14 @@ def test_cycles_and_second_hard_links_are_refused(path: Path, place: str, target
     refused(path, match="second link to the same object")
 
 
-def test_names_that_are_paths_or_tricks_are_refused(old_template: bytes, path: Path) -> None:
+def test_names_that_are_paths_or_tricks_are_refused(template: bytes, path: Path) -> None:
     for name in (
         b"..",
-        b".hidden",
-        b"-x",
         b"a\nb",
         b"\xff\xfe",
-        b"na\xc3\xafve",
         b"a" * 300,
-        b"x .",
     ):
-        path.write_bytes(old_template)
+        path.write_bytes(template)
         with h5py.File(path, "r+") as file:
             h5py.h5g.create(file["/variables"].id, name)
         refused(path, match="a link is called")
@@ -175,9 +182,8 @@ def test_a_compression_bomb_is_refused_by_its_size(path: Path) -> None:
         ),
     )
     assert path.stat().st_size < 2**18
-    for read in (gt.load, gt.saving.verify):
-        with pytest.raises(UnsafeFile, match="claim more than 1,000,000 bytes; raise max_bytes"):
-            read(path, max_bytes=1_000_000)
+    with pytest.raises(UnsafeFile, match="claim more than 1,000,000 bytes; raise max_bytes"):
+        gt.saving.read_weights(path, max_bytes=1_000_000)
     refused(path, match=r"\d+,\d+ bytes of a file claim to hold 67,")
 
 
@@ -218,7 +224,7 @@ def test_datasets_that_share_their_bytes_are_refused(path: Path, tmp_path: Path)
 
 
 def test_what_gzip_and_its_companions_store_is_read(path: Path) -> None:
-    expected = behaviour(path)
+    expected = values(path)
     value = np.arange(6.0, dtype="float32").reshape(2, 3)
     edited(
         path,
@@ -229,11 +235,11 @@ def test_what_gzip_and_its_companions_store_is_read(path: Path) -> None:
             ),
         ),
     )
-    assert behaviour(path) == expected
+    assert values(path) == expected
 
 
 def test_big_endian_and_compact_storage_is_read(path: Path) -> None:
-    expected = behaviour(path)
+    expected = values(path)
 
     def make(f: h5py.File) -> None:
         properties = h5p.create(h5p.DATASET_CREATE)
@@ -243,12 +249,10 @@ def test_big_endian_and_compact_storage_is_read(path: Path) -> None:
         )
         made.write(h5s.ALL, h5s.ALL, np.arange(6.0, dtype="float32").reshape(2, 3))
 
-    value = np.arange(6.0, dtype="float32").reshape(2, 3)
-    # the digest is of little-endian bytes, whatever the file's are
-    edited(path, lambda f: replace(f, make), digests={W: array_digest(value)})
+    edited(path, lambda f: replace(f, make))
     with h5py.File(path) as file:
         assert file[W].dtype.byteorder == ">"
-    assert behaviour(path) == expected
+    assert values(path) == expected
 
 
 def test_a_filter_that_would_be_loaded_from_disk_is_refused(path: Path, tmp_path: Path) -> None:
@@ -302,115 +306,32 @@ def test_types_that_files_do_not_hold_are_refused(path: Path, name: str) -> None
     refused(path, match=W)
 
 
-def test_a_boolean_is_zero_or_one(path: Path) -> None:
-    data = path.read_bytes()
-    with h5py.File(path) as file:
-        offset = file["/variables/flag"].id.get_offset()
-    path.write_bytes(data[:offset] + b"\x07" + data[offset + 1 :])
-    with pytest.raises(DamagedFile, match="a boolean is neither 0 nor 1"):
-        gt.load(path)
-
-
-@pytest.mark.parametrize("kind", ["null", "rank 0 text array", "group"])
-def test_a_dataset_without_a_shape_or_a_group_in_its_place(path: Path, kind: str) -> None:
-    def make(f: h5py.File) -> None:
-        if kind == "null":
-            f[W] = h5py.Empty("float32")
-        elif kind == "group":
-            f.create_group(W)
-        else:
-            put_text(f, W, "text")
-
-    edited(path, lambda f: replace(f, make))
-    with pytest.raises(LoadError):
-        gt.load(path)
+def test_a_dataset_without_a_shape_is_refused(path: Path) -> None:
+    edited(path, lambda f: replace(f, lambda f: f.__setitem__(W, h5py.Empty("float32"))))
+    refused(path, LoadError)
 
 
 # -- attributes ------------------------------------------------------------------------------------
 
 
-def test_root_attributes_of_other_types_are_refused(old_template: bytes, path: Path) -> None:
-    for name in ("format", "format_version", "manifest_sha256"):
-        for value in ("variable-length", 1, np.array([b"a", b"b"]), h5py.Empty("S1"), b"x" * 5000):
-            path.write_bytes(old_template)
-            with h5py.File(path, "r+") as file:
-                file.attrs[name] = value
-            with pytest.raises(LoadError):
-                gt.load(path)
-
-
 def test_attributes_elsewhere_are_never_read(path: Path) -> None:
-    expected = behaviour(path)
+    expected = values(path)
     with h5py.File(path, "r+") as file:
         file.attrs["extra"] = "variable-length"
         file[W].attrs["evil"] = file.ref
         file["variables"].attrs["big"] = np.zeros(4000)
-    assert behaviour(path) == expected
-
-
-# -- the manifest as a text ------------------------------------------------------------------------
-
-TEXTS = {
-    "deep": "[" * 100_000,
-    "deep in a string": '{"a": "' + "[" * 100_000,
-    "quotes": '"' + '\\"' * 500_000,
-    "unclosed": '"' * 99_999,
-    "NaN": '{"modules": NaN}',
-    "infinity": '{"modules": -Infinity}',
-    "repeated key": '{"modules": [], "modules": []}',
-    "not an object": "3",
-    "null": "null",
-    "long number": '{"modules": ' + "9" * 10_000 + "}",
-    "float": '{"modules": 1e999}',
-    "nothing": " ",
-    "not UTF-8": "\udcff\udcfe",
-    "empty object": "{}",
-}
-
-
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_manifest_that_is_not_what_it_should_be(path: Path, name: str) -> None:
-    with h5py.File(path, "r+") as file:
-        seal(file, TEXTS[name])
-    refused(path, LoadError)
-
-
-def test_a_manifest_that_is_no_text(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        del file["/manifest"]
-        file["/manifest"] = np.arange(3)
-    refused(path, DamagedFile, "not a text")
-    with h5py.File(path, "r+") as file:
-        del file["/manifest"]
-    refused(path, DamagedFile, "/manifest.: this dataset is missing")
-
-
-def test_datasets_that_the_manifest_does_not_list_are_refused(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        file["/variables/stowaway"] = np.ones(3)
-    refused(path, DamagedFile, "stowaway")
-    with h5py.File(path, "r+") as file:
-        del file["/variables/stowaway"]
-        del file[W]
-    refused(path, DamagedFile, "/variables/w")
+    assert values(path) == expected
 
 
 # -- damage ----------------------------------------------------------------------------------------
 
 
-def test_a_file_cut_off_anywhere_is_damaged_or_no_file_of_ours(path: Path) -> None:
+def test_a_file_cut_off_anywhere_is_refused(path: Path) -> None:
     data = path.read_bytes()
     for size in [0, 1, 7, 8, 20, 100, *range(200, len(data), len(data) // 30), len(data) - 1]:
         path.write_bytes(data[:size])
         with pytest.raises(LoadError):
-            gt.load(path)
-
-
-@pytest.mark.parametrize("kind", ["old", "raw"])
-def test_changed_bytes_give_the_same_model_or_a_load_error(kind: str, capsys: Any) -> None:
-    """Metadata with repaired checksums, groups of indices among them, and flipped bits."""
-    arguments = ["files", "--files", "60", "--seed", "8", "--keep-going", "--kind", kind]
-    assert main(arguments) == 0, capsys.readouterr().out
+            gt.saving.read_weights(path)
 
 
 @pytest.mark.parametrize(
@@ -435,6 +356,6 @@ def test_a_crash_of_the_library_is_an_error(
 
     monkeypatch.setattr(library.Hdf5File, "_walk", walk)
     with pytest.raises(LoadError) as caught:
-        gt.load(path)
+        gt.saving.read_weights(path)
     assert said in str(caught.value)
     assert str(caught.value).startswith(str(path))

@@ -1,4 +1,4 @@
-"""The steps of a run, and those of a trace, which are known without running it."""
+"""The dtypes of arguments for which a trace is correct: Python takes the same steps for them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,29 @@ import numpy as np
 
 from ...core.extend import (
     ConcreteFunction,
+    CustomGradient,
     Everything,
     Function,
+    Graph,
     Node,
     Op,
     Output,
     Read,
     Recorder,
+    SharedRule,
     Symbol,
     Tensor,
     TensorSpec,
     Variable,
     active_tapes,
     flatten,
+    pack_like,
     recording_to,
     shape_in_run,
     to_numpy,
 )
 from ..proofs.samples import filled_in
+from .traces import SavedFunction
 
 Array = np.ndarray[Any, Any]
 
@@ -106,8 +111,8 @@ class Course(Recorder):
 
 def _constant(array: Any) -> Any:
     """Return a key that distinguishes an array from others that Python code may have made."""
-    held = np.asarray(to_numpy(array))
-    return ("constant", held.shape, held.dtype, hash(held.tobytes()))
+    plain = np.asarray(to_numpy(array))
+    return ("constant", plain.shape, plain.dtype, hash(plain.tobytes()))
 
 
 class _Shaped(NamedTuple):
@@ -173,3 +178,118 @@ def _settled(node: Node, arrays: Mapping[Symbol, Any]) -> tuple[int, dict[str, A
     except AttributeError:  # the value of a tensor that serves as a size
         return None
     return len(given), params
+
+
+# What callers have at hand: NumPy's floats and integers, indices, pictures, masks.
+_TRIED = ("float32", "float64", "int64", "int32", "uint8", "bool")
+
+
+def other_dtypes(function: SavedFunction, concrete: ConcreteFunction) -> list[list[str]]:
+    """Return the dtypes of the tensor arguments for which the same graph is correct.
+
+    The Python code is traced for them, and the steps are compared one by one; nothing is computed.
+    A function with an ``input_signature`` takes no other dtypes.
+
+    Parameters
+    ----------
+    function
+        The function, and its Python code if there is any.
+    concrete
+        One of its traces.
+    """
+    original = function.original
+    if function.python is None:
+        return [list(dtypes) for dtypes in concrete.also]
+    if isinstance(original, Function) and original.input_signature is not None:
+        return []
+    own = [spec.dtype.name for spec in concrete.specs]
+    floats = any(spec.dtype.kind == "f" for spec in concrete.specs)
+    kinds = "f" if floats else "iu"
+    found = []
+    for name in _TRIED:
+        dtypes = [name if spec.dtype.kind in kinds else spec.dtype.name for spec in concrete.specs]
+        if dtypes == own:
+            continue
+        if _same_steps(function, concrete, dtypes):
+            found.append(dtypes)
+        elif name == "int64":  # what casts these does so with the other integers
+            break
+    return found
+
+
+def _same_steps(function: SavedFunction, concrete: ConcreteFunction, dtypes: Sequence[str]) -> bool:
+    specs = iter(
+        [TensorSpec(x.dims, d, x.name) for x, d in zip(concrete.specs, dtypes, strict=True)]
+    )
+    leaves = [next(specs) if isinstance(x, TensorSpec) else x for x in flatten(concrete.arguments)]
+    args, kwargs = pack_like(concrete.arguments, leaves)
+    try:
+        other = Function(function.python, name=concrete.name).get_concrete_function(*args, **kwargs)
+    except Exception:  # what Python refuses, the trace need not take
+        return False
+    same = _described(other.results) == _described(concrete.results)
+    return same and _alike(concrete.graph, other.graph, {})
+
+
+def _described(results: Any) -> Any:
+    leaves = [getattr(leaf, "index", repr(leaf)) for leaf in flatten(results)]
+    return repr(pack_like(results, leaves))
+
+
+def _alike(a: Graph, b: Graph, paired: dict[SharedRule, SharedRule]) -> bool:
+    """Return whether two graphs are the same steps on the same constants and variables.
+
+    ``paired`` holds pairs of rules that are compared already, or are being compared.
+    """
+    if [len(x) for x in _parts(a)] != [len(x) for x in _parts(b)]:
+        return False
+    partner: dict[Any, Any] = dict(zip(a.inputs, b.inputs, strict=True))
+    for (x, array), (y, other) in zip(a.constants.items(), b.constants.items(), strict=True):
+        left, right = np.asarray(to_numpy(array)), np.asarray(to_numpy(other))
+        if (
+            left.dtype != right.dtype
+            or left.shape != right.shape
+            or left.tobytes() != right.tobytes()
+        ):
+            return False
+        partner[x] = y
+
+    def match(x: Any, y: Any) -> bool:
+        if type(x) is Symbol:
+            return partner.get(x) is y
+        return type(x) is type(y) and repr(x) == repr(y)
+
+    for node, other_node in zip(a.nodes, b.nodes, strict=True):
+        inputs = (node.inputs, other_node.inputs)
+        if len(inputs[0]) != len(inputs[1]) or not all(map(match, *inputs)):
+            return False
+        if not _same_op(node, other_node, paired) or len(node.outputs) != len(other_node.outputs):
+            return False
+        partner.update(zip(node.outputs, other_node.outputs, strict=True))
+    ends: list[Any] = [*zip(a.outputs, b.outputs, strict=True)]
+    ends += [(x, b.updates.get(variable)) for variable, x in a.updates.items()]
+    return all(match(x, y) for x, y in ends)
+
+
+def _parts(graph: Graph) -> tuple[Any, ...]:
+    return graph.inputs, graph.constants, graph.nodes, graph.outputs, graph.updates
+
+
+def _same_op(a: Any, b: Any, paired: dict[SharedRule, SharedRule]) -> bool:
+    if type(a.op) is not type(b.op) or a.witnesses != b.witnesses or set(a.params) != set(b.params):
+        return False
+    if any(isinstance(value, Graph) for value in a.params.values()):
+        return False  # a graph inside is made for its dtypes
+    if isinstance(a.op, Op):
+        return a.op is b.op and all(repr(a.params[key]) == repr(b.params[key]) for key in a.params)
+    if isinstance(a.op, CustomGradient):
+        shape = [(x.label, x.results, x.arguments, x.connected) for x in (a.op, b.op)]
+        backward = (a.op.backward, b.op.backward)
+        if isinstance(backward[0], SharedRule) and isinstance(backward[1], SharedRule):
+            if backward[0] in paired:
+                return shape[0] == shape[1] and paired[backward[0]] is backward[1]
+            paired[backward[0]] = backward[1]
+            backward = (a.op.rule, b.op.rule)
+        both = isinstance(backward[0], Graph) and isinstance(backward[1], Graph)
+        return shape[0] == shape[1] and both and _alike(*backward, paired)
+    return a.op.variable is b.op.variable
