@@ -323,7 +323,7 @@ def _memory(size: int) -> Array:
 
 
 # -- files that the HDF5 library wrote -----------------------------------------------------------
-# A file can crash the library, and checking the dense groups of those files takes as much reading as
+# -- files that the HDF5 library wrote -----------------------------------------------------------
 # the library does. A separate process therefore opens the file, checks its structure (library.py),
 # and writes all datasets to a file of another format. This process reads that file as strictly as
 # any other.
