@@ -292,9 +292,11 @@ from .tensors.value_holder import ValueHolder as ValueHolder
 from .tensors.variable import Pending as Pending
 from .tensors.variable import Variable as Variable
 from .transforms.forward import ForwardAccumulator as ForwardAccumulator
+from .transforms.functional import flatten as _flatten_to_vector
 from .transforms.vmap import vmap as vmap
 
 collectives_agreed = _collectives.agreed
+flatten_to_vector = _flatten_to_vector
 told_by_ranks = _collectives.told
 
 # `contract` first: its names are those of `gradtape.plugin`; two are `gradtape.mixed_precision`'s

@@ -13,7 +13,7 @@ from ...core.extend import (
     Variable,
     active_graph,
     as_tensor,
-    face,
+    flatten_to_vector,
     kind_of,
     reducing,
 )
@@ -221,7 +221,7 @@ class _Descent:
         self.slots = {
             slot: [getattr(owner, slot)[place] for place in places] for slot in owner.slots
         }
-        vector, self.unflatten = face().flatten(variables)
+        vector, self.unflatten = flatten_to_vector(variables)
         self.x = vector.array
         self.taken = int(owner.iterations.array)
         self.length, self.scale = float(owner.length.array), float(owner.scale.array)
@@ -235,7 +235,7 @@ class _Descent:
 
     def held(self, slot: str) -> Any:
         """Return the value of a slot as a vector."""
-        return face().flatten(self.slots[slot])[0].array
+        return flatten_to_vector(self.slots[slot])[0].array
 
     def set(self, variables: list[Variable], vector: Any) -> None:
         """Set variables to the parts of a vector."""
@@ -249,7 +249,7 @@ class _Descent:
             value = as_tensor(self.loss())
         found = tape.gradient(value, self.variables)
         gradients = [checked(g, v) for g, v in zip(found, self.variables, strict=True)]
-        return float(value), face().flatten(gradients)[0].array
+        return float(value), flatten_to_vector(gradients)[0].array
 
     def run(self, rate: float) -> None:
         """Do the steps, and keep the result."""
