@@ -115,9 +115,9 @@ def _with_parameters(doc: str, kinds: dict[str, Any], margin: str) -> str:
 
 
 def _start_of(titles: Sequence[str], doc: str, margin: str) -> int:
-    """Return where the first of some sections starts."""
+    """Return where the first of some sections starts, or the end if there is none."""
     starts = (doc.find(f"{margin}{title}{margin}---") for title in titles)
-    return min(start for start in starts if start >= 0)
+    return min((start for start in starts if start >= 0), default=len(doc))
 
 
 def implied_errors(function: FunctionType) -> Iterator[tuple[str, str, str]]:
