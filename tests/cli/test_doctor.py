@@ -149,6 +149,7 @@ def test_a_plugin_replaces_a_section(register: Callable[[Any], None]) -> None:
     assert doctor.diagnosis(measure=False)["sections"]["cache"]["devices"] == 2
 
 
+@pytest.mark.needs("plugins.fused")
 @pytest.mark.parametrize(
     ("diagnose", "said"),
     [

@@ -315,6 +315,7 @@ def test_a_layer_that_is_built_for_a_file_has_a_dtype_that_holds_it(
     assert given.kernel.dtype == np.float64
 
 
+@pytest.mark.needs("weights")
 def test_arguments_of_another_kind_are_refused(tmp_path: Path) -> None:
     net = trained()
     with pytest.raises(TypeError, match=r"got Net and str; the path comes first"):

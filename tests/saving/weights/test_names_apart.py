@@ -25,6 +25,7 @@ def with_parts(parts: dict[Any, Any]) -> gt.Module:
     return model
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize(
     ("parts", "options", "name"),
     [
@@ -65,6 +66,7 @@ def test_variables_by_name_are_all_variables() -> None:
     }
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize("key", ["", ".", "/", "a/", "b.", "{}", "a{}b", "{}_l0", " "])
 def test_modules_below_odd_keys_come_back(key: str, tmp_path: Path) -> None:
     def model(value: float) -> gt.Module:

@@ -181,6 +181,7 @@ def npy() -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
@@ -254,6 +255,7 @@ FORGED = {
 }
 
 
+@pytest.mark.needs("weights")
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("kind", FORGED)
 def test_forged_files_of_keras_are_refused(kind: str, packed: bool, tmp_path: Path) -> None:
@@ -280,6 +282,7 @@ def test_a_file_that_crashes_the_hdf5_library_is_refused(tmp_path: Path) -> None
         read(tmp_path / "w.h5", bytes(content))
 
 
+@pytest.mark.needs("weights")
 def test_archives_that_lie_are_refused(tmp_path: Path) -> None:
     good = (FILES / "sequential.weights.h5").read_bytes()
     path = tmp_path / "w.keras"
@@ -304,6 +307,7 @@ def test_archives_that_lie_are_refused(tmp_path: Path) -> None:
         read(path, bytes(content))
 
 
+@pytest.mark.needs("weights")
 def test_files_of_keras_are_counted_too() -> None:
     with pytest.raises(UnsafeFile, match="raise max_bytes"):
         gt.saving.read_weights(FILES / "sequential.weights.h5", max_bytes=100)
