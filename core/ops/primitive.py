@@ -159,16 +159,20 @@ class Primitive:
         self.host = host
         self.doc = doc
         self._begin()
-        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
-            raise PluginError(f"op {name!r}: give one of gradients, vjp and together")
-        self.vjp = vjp
         self._shapes_only = (vjp, frozenset(shapes_only))  # a replaced rule may read values
+        self._set_rules(gradients, vjp, together)
+        check_traits(self)
+        self._made = self._derivatives()
+
+    def _set_rules(self, gradients: Any, vjp: Any, together: Any) -> None:
+        """Set the gradient rules that the record has, in one of three forms."""
+        if sum(rule is not None for rule in (gradients, vjp, together)) > 1:
+            raise PluginError(f"op {self.name!r}: give one of gradients, vjp and together")
+        self.vjp = vjp
         if together is not None:
             self.pick_by(together)
         if gradients is not None:
             self.set_gradients(gradients)
-        check_traits(self)
-        self._made = self._derivatives()
 
     def _begin(self) -> None:
         """Set what is no part of the record: who provides the op, its rules, what it remembers."""
