@@ -48,6 +48,7 @@ from .combining import close_groups as close_groups
 from .combining import grouped as grouped
 from .combining import packed as packed
 from .lowering import Lowering as Lowering
+from .lowering import reshaped as reshaped
 from .lowering import view_kernel as view_kernel
 from .memory import Packed as Packed
 from .memory import lifetimes as lifetimes
@@ -63,7 +64,6 @@ from .rules import elementwise as elementwise
 from .rules import exponentials_of as exponentials_of
 from .rules import for_arrays_only as for_arrays_only
 from .rules import has_rows_of_logits as has_rows_of_logits
-from .rules import reshaped as reshaped
 from .steps import Group as Group
 from .steps import Kind as Kind
 from .steps import Shape as Shape

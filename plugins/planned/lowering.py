@@ -34,7 +34,7 @@ from ...core.extend import (
     registry,
     unsure,
 )
-from .steps import Kind, Step, shape_of, size_of, symbol_like
+from .steps import Kind, Shape, Step, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
 
@@ -451,3 +451,26 @@ def view_kernel(run: Callable[..., Any], likes: Sequence[Any]) -> Callable[..., 
         return run
     shapes = [np.broadcast_to(np.zeros((), x.dtype), shape_of(x)) for x in likes]
     return lambda x: run(x, *shapes)
+
+
+def reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
+    """Add a view of a value with another shape, of which one size may be -1.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    x
+        The value.
+    shape
+        The other shape.
+    out
+        The symbol of the view; a new one by default.
+    """
+    if out is None:
+        shape = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
+        if shape == shape_of(x):
+            return x
+        out = symbol_like(x, shape)
+    step = Step(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape")
+    return lowering.append(step)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
-from .steps import Kind, Shape, Step, shape_of, size_of, symbol_like
+from .lowering import reshaped
+from .steps import Kind, Step, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
 if TYPE_CHECKING:
@@ -213,29 +214,6 @@ def elementwise(
     scalars = [np.array(x, like.dtype) for x in inputs if type(x) in SCALARS]
     out = symbol_like(like, dtype=dtype) if out is None else out
     step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), scalars=scalars)
-    return lowering.append(step)
-
-
-def reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = None) -> Symbol:
-    """Add a view of a value with another shape, of which one size may be -1.
-
-    Parameters
-    ----------
-    lowering
-        The lowering to which the step is added.
-    x
-        The value.
-    shape
-        The other shape.
-    out
-        The symbol of the view; a new one by default.
-    """
-    if out is None:
-        shape = np.broadcast_to(np.zeros((), np.int8), shape_of(x)).reshape(shape).shape
-        if shape == shape_of(x):
-            return x
-        out = symbol_like(x, shape)
-    step = Step(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape")
     return lowering.append(step)
 
 
