@@ -16,6 +16,8 @@ from torch_layers import TWINS, inputs, result
 
 import gradtape as gt
 
+pytestmark = pytest.mark.needs("weights")
+
 L = gt.layers
 STORED = dict(np.load(Path(__file__).parent / "files" / "torch_layers.npz"))
 IMAGES = np.random.default_rng(0).normal(size=(2, 5, 4, 3)).astype("float32")

@@ -11,7 +11,7 @@ import pytest
 
 import gradtape as gt
 
-pytestmark = pytest.mark.usefixtures("forks")
+pytestmark = [pytest.mark.needs("weights"), pytest.mark.usefixtures("forks")]
 
 L = gt.layers
 

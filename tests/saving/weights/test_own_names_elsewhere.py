@@ -11,6 +11,8 @@ import pytest
 
 import gradtape as gt
 
+pytestmark = pytest.mark.needs("weights")
+
 ONES = np.ones(2, "float32")
 IDENTITY = (lambda layer, x: x, lambda layer, x: x)
 

@@ -12,6 +12,8 @@ from torch_layers import TWINS, inputs, randomized, result, table
 
 import gradtape as gt
 
+pytestmark = pytest.mark.needs("weights")
+
 L = gt.layers
 STORED = dict(np.load(Path(__file__).parent / "files" / "torch_layers.npz"))
 GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "weights.md"
