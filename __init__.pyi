@@ -97,8 +97,8 @@ from .core.transforms.jacobians import jacfwd as jacfwd
 from .core.transforms.jacobians import jacobian as jacobian
 from .core.transforms.jacobians import jacrev as jacrev
 from .core.transforms.vmap import vmap as vmap
-from .layers.models.model import Input as Input
-from .layers.models.model import Model as Model
+from .layers.model import Input as Input
+from .layers.model import Model as Model
 from .plugins.numpy.backend import limit_threads as limit_threads
 from .plugins.ops.analysis.covariance import average as average
 from .plugins.ops.analysis.covariance import corrcoef as corrcoef

@@ -196,7 +196,7 @@ class Merged(Tables):
             ``others``; ``str`` makes a sentence of it.
         """
         found = []
-        for kind, name in self._candidates:
+        for kind, name in list(self._candidates):
             if ops is not None and BY_NAME[kind].op_of(name) not in ops:
                 continue
             several = self.candidates(kind, name)

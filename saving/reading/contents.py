@@ -133,9 +133,10 @@ _PLUGIN_VERSION = re.compile(r"[A-Za-z0-9.+!_-]{1,64}\Z")
 def known_op(name: str) -> Op | None:
     """Return an op, or None if no plugin provides it, or the one that should cannot load it."""
     try:
-        return registry().find(name)
+        found: Any = registry().find(name)
     except PluginError:
         return None
+    return found
 
 
 def missing_here(record: RequirementRecord) -> list[str]:
