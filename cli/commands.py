@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from ..core.errors import PluginError
-from ..core.extend import face, is_strict, late, raise_problems, registry
+from ..core.extend import is_strict, lazy_module, public_package, raise_problems, registry
 from . import HELP
 from .plugins import answer_of, check, op_table, plugin_json, plugin_table, quietly
 from .templates import KINDS, new_plugin
@@ -249,7 +249,7 @@ class Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
         """Print the version and exit."""
-        print(f"gradtape {face().__version__}")
+        print(f"gradtape {public_package().__version__}")
         parser.exit()
 
 
@@ -284,16 +284,16 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     if options.distributed:
-        told = late("cli.doctor_distributed").told
+        told = lazy_module("cli.doctor_distributed").told
         text, code = told(options.json, measure=not options.no_measure)
         print(text, end="\n" if text else "")
         return int(code)
-    doctor = late("cli.doctor")
+    doctor = lazy_module("cli.doctor")
     told = doctor.doctor_json if options.json else doctor.doctor_text
     print(told(measure=not options.no_measure))
     return 0
 
 
 def _demo(options: argparse.Namespace) -> int:
-    run = late("cli.demo").run
+    run = lazy_module("cli.demo").run
     return int(run(options.out, epochs=options.epochs, seed=options.seed))

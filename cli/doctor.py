@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import DISABLE, face, late, registry
+from ..core.extend import DISABLE, lazy_module, public_package, registry
 from ..plugins.numpy.backend import NEEDED, pools
 from .launching import THREADS, cores, quota
 from .plugins import all_ops, answer_of, quietly
@@ -111,13 +111,13 @@ def doctor_text(measure: bool = True) -> str:
         ("python", found["python"]),
         ("system", found["system"]),
         ("packages", ", ".join(packages)),
-        ("cores", _cores_told(cores)),
+        ("cores", _cores_text(cores)),
         ("environment", ", ".join(f"{k}={x}" for k, x in found["environment"].items()) or "-"),
-        *(("blas", _pool_told(x)) for x in found["blas"]),
+        *(("blas", _pool_text(x)) for x in found["blas"]),
     ]
     if product:
-        lines.append(("threads", _product_told(product)))
-    lines += [("plugins", _plugin_told(x)) for x in found["plugins"]]
+        lines.append(("threads", _product_text(product)))
+    lines += [("plugins", _plugin_text(x)) for x in found["plugins"]]
     for what in ("backends", "executors"):
         lines += [(what, f"{name}: {x or 'ready'}") for name, x in found[what].items()]
     for name, told in (*found["sections"].items(), *found["devices"].items()):
@@ -143,14 +143,14 @@ def _installation() -> dict[str, str | None]:
         installed = distribution("gradtape")
         found = {"metadata": installed.version, "metadata_folder": str(installed.locate_file(""))}
     folder = str(Path(__file__).parents[1])
-    return {"version": str(face().__version__), "folder": folder, **found}
+    return {"version": str(public_package().__version__), "folder": folder, **found}
 
 
 def _version(module: str, names: str | list[str]) -> tuple[str, str | None]:
     """Return a package's name, and the version of the first of its distributions that is here."""
     first, *others = [names] if isinstance(names, str) else names
     if module == "gradtape":  # of the code, whatever metadata is installed
-        return first, str(face().__version__)
+        return first, str(public_package().__version__)
     try:
         if importlib.util.find_spec(module) is None:
             return first, None
@@ -204,7 +204,7 @@ def _sections() -> tuple[dict[str, dict[str, Any]], list[str]]:
     found: dict[str, dict[str, Any]] = {}
     broken = []
     for name, diagnose in known.diagnoses.items():
-        told, problem = answer_of(partial(_told_by, diagnose))
+        told, problem = answer_of(partial(_json_section, diagnose))
         if problem:
             broken.append(f"{known.owner('diagnosis', name)} cannot report {name!r}: {problem}.")
         else:
@@ -213,7 +213,7 @@ def _sections() -> tuple[dict[str, dict[str, Any]], list[str]]:
     return found, [*broken, *clashes]
 
 
-def _told_by(diagnose: Callable[[], Any]) -> dict[str, Any]:
+def _json_section(diagnose: Callable[[], Any]) -> dict[str, Any]:
     """Return a section as JSON values, after checking the parts that have a meaning."""
     told = json.loads(json.dumps(diagnose()))
     if not isinstance(told, dict):
@@ -240,7 +240,7 @@ def _devices() -> dict[str, Any]:
     """Return what backends report about their devices, for those that report anything."""
     found = {}
     for name, backend in registry().backends.items():
-        found[name], problem = answer_of(partial(_told_by, backend.diagnosis))
+        found[name], problem = answer_of(partial(_json_section, backend.diagnosis))
         if problem:
             advice = f"The backend {name!r} cannot report: {problem}."
             found[name] = {"lines": [], "advice": [advice]}
@@ -264,7 +264,7 @@ def _executors() -> dict[str, str | None]:
 
 def _product() -> dict[str, Any] | None:
     """Time a product in separate processes: with one thread, and with BLAS's own number."""
-    if late("saving.container.child").no_python():
+    if lazy_module("saving.container.child").no_python():
         return None
     found = {}
     for name, settings in (("one", dict.fromkeys(THREADS, "1")), ("all", {})):
@@ -384,26 +384,26 @@ def _without_home(text: str) -> str:
     return text.replace(f"{home}{os.sep}", f"~{os.sep}") if len(home) > 1 else text
 
 
-def _plugin_told(plugin: dict[str, Any]) -> str:
+def _plugin_text(plugin: dict[str, Any]) -> str:
     where = f" ({plugin['distribution']} {plugin['version']})" if plugin["distribution"] else ""
     problem = plugin["problem"]
     state = "in use" if problem is None else "disabled" if problem == "disabled" else "failed"
     return f"{plugin['name']}{where}: {state}"
 
 
-def _cores_told(cores: dict[str, Any]) -> str:
+def _cores_text(cores: dict[str, Any]) -> str:
     told = f"{cores['machine']}, {cores['allowed']} of them for this process"
     if cores["quota"] is not None:
         told += f", time for {cores['quota']:g}"
     return told if cores["load"] is None else f"{told}; load {cores['load']:.1f}"
 
 
-def _pool_told(pool: dict[str, Any]) -> str:
+def _pool_text(pool: dict[str, Any]) -> str:
     threads = "?" if pool["num_threads"] is None else pool["num_threads"]
     return f"{pool['internal_api']} {pool['version'] or ''}, threads: {threads}"
 
 
-def _product_told(product: dict[str, Any]) -> str:
+def _product_text(product: dict[str, Any]) -> str:
     one, every = product["one"], product["all"]
     median, _ = _ratios(product)
     return (

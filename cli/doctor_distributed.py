@@ -29,7 +29,7 @@ FAMILIES = {
 }
 
 
-def told(as_json: bool, measure: bool = True) -> tuple[str, int]:
+def launcher_report(as_json: bool, measure: bool = True) -> tuple[str, int]:
     """Return the text for rank 0 to print, and the exit code; collective under a launcher.
 
     Parameters
@@ -95,13 +95,13 @@ def _launcher() -> dict[str, Any] | None:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.SubprocessError) as error:
         return {"path": path, "family": None, "version": f"unknown: {error}"}
-    said = run.stdout or run.stderr
-    number = re.search(r"\d+\.\d+[\w.]*", said)
-    return {"path": path, "family": _family(said), "version": number and number[0]}
+    output = run.stdout or run.stderr
+    number = re.search(r"\d+\.\d+[\w.]*", output)
+    return {"path": path, "family": _family(output), "version": number and number[0]}
 
 
-def _family(said: str) -> str | None:
-    low = said.lower()
+def _family(output: str) -> str | None:
+    low = output.lower()
     return next((name for name, signs in FAMILIES.items() if any(x in low for x in signs)), None)
 
 
@@ -186,7 +186,7 @@ def _in_words(found: dict[str, Any]) -> str:
         state = engine["unavailable"] or ", ".join(["ready", *engine["told"]])
         lines.append(("engines", f"{name}: {state.removeprefix(f'engine {name!r}: ')}"))
     launcher = found["launcher"]
-    lines.append(("launcher", _whose(launcher) if launcher else "-"))
+    lines.append(("launcher", _launcher_text(launcher) if launcher else "-"))
     if found["started"] is None:
         lines.append(("ranks", "1: no launcher started this process"))
     group = found["group"]
@@ -211,7 +211,7 @@ def _in_words(found: dict[str, Any]) -> str:
     return "\n".join([*words, "", *(filled(f"* {x}", "  ") for x in advice)]).rstrip()
 
 
-def _whose(launcher: dict[str, Any]) -> str:
+def _launcher_text(launcher: dict[str, Any]) -> str:
     return f"{launcher['family'] or 'unknown'} {launcher['version'] or ''}, {launcher['path']}"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import UnknownOp
-from ..core.extend import PLACE, TRAINING, Launcher, Place, late, place, registry
+from ..core.extend import PLACE, TRAINING, Launcher, Place, lazy_module, place, registry
 from . import supervisor
 
 #: The variable with the engine that ``init`` takes.
@@ -229,4 +229,4 @@ def _train(options: argparse.Namespace) -> int:
     found = place()
     if found is not None and found.size > 1 and exists:
         become_rank(found, options.script, options.arguments)
-    return int(late("distributed.runner").code_of_script(options.script, options.arguments))
+    return int(lazy_module("distributed.runner").code_of_script(options.script, options.arguments))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from ..core.extend import VARIABLES, hookimpl, late
+from ..core.extend import VARIABLES, hookimpl, lazy_module
 from .commands import add_demo, add_doctor, add_plugin, add_plugins
 from .launching import add_train
 from .tutorial import add_tutorial
@@ -121,7 +121,7 @@ def _inspect(options: argparse.Namespace) -> int:
         options.error("--verify needs --html OUT")
     if options.html and options.graph:
         options.error("--html and --graph cannot be combined; pass one of them")
-    saving = late("saving")
+    saving = lazy_module("saving")
     found = saving.inspect(options.file, statistics=bool(options.html))
     if options.svg:
         _write(options.file, options.svg, found.graph_svg(options.graph))
@@ -153,7 +153,7 @@ def _limit(text: str) -> float:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    report = late("saving").verify(
+    report = lazy_module("saving").verify(
         options.file,
         backend=options.backend,
         max_memory=options.max_memory,
@@ -165,7 +165,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _diff(options: argparse.Namespace) -> int:
-    found = late("saving").diff(options.a, options.b)
+    found = lazy_module("saving").diff(options.a, options.b)
     code = options.code = 1 if found else 0
     print(found.json() if options.json else found.table())
     return code

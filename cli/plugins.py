@@ -23,7 +23,7 @@ from ..core.extend import (
     PluginError,
     PluginInfo,
     Registry,
-    late,
+    lazy_module,
     raised,
     registry,
     reporting,
@@ -157,7 +157,7 @@ def op_table() -> str:
 def check(name: str, as_json: bool = False) -> int:
     """Print the report of everything that a plugin provides; return the exit code."""
     try:
-        report = late("testing").check_plugin(name, show=False)
+        report = lazy_module("testing").check_plugin(name, show=False)
     except LookupError as error:
         print(f"gradtape plugins: {error}", file=sys.stderr)
         return 2

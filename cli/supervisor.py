@@ -51,15 +51,17 @@ def main() -> int:
     if INFORMED in told:
         pass  # it has printed why; a library may end the process by a signal once others are gone
     elif code < 0:
-        say(rank, size, f"process {child.pid} was ended by signal {-code} ({named(-code)})")
+        print_for_rank(
+            rank, size, f"process {child.pid} was ended by signal {-code} ({named(-code)})"
+        )
     elif DONE not in told:
         how = f"ended with exit code {code}, by os._exit or in native code, before its script did"
-        say(rank, size, f"process {child.pid} {how}")
+        print_for_rank(rank, size, f"process {child.pid} {how}")
     if INFORMED not in told and (code < 0 or DONE not in told):
         time.sleep(GRACE)
     code = 128 - code if code < 0 else code or (DONE not in told)
     if code and JOINED not in told:
-        for pid in beside():
+        for pid in processes_on_host():
             shared |= memory(pid)
         for path in shared:
             with contextlib.suppress(OSError):
@@ -77,7 +79,7 @@ def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
             waits = (
                 f"has waited in gt.distributed.init() for {LONG:g} s: check that all ranks call it"
             )
-            say(rank, size, waits)
+            print_for_rank(rank, size, waits)
 
     while state := os.read(reading, 1):
         told.append(state)
@@ -104,7 +106,7 @@ def memory(pid: int) -> set[str]:
         return set()
 
 
-def beside() -> list[int]:
+def processes_on_host() -> list[int]:
     """Return the processes of all ranks that the same launcher started on this host."""
     parents: dict[int, int] = {}
     with contextlib.suppress(OSError):
@@ -156,7 +158,7 @@ def named(number: int) -> str:
     return f"{name}: {known[name]}" if name in known else name
 
 
-def say(rank: str, size: str, what: str) -> None:
+def print_for_rank(rank: str, size: str, what: str) -> None:
     host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "host")
     sys.stderr.write(f"[rank {rank} of {size} on {host}] {what}\n")
     sys.stderr.flush()

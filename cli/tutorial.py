@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..core.extend import face
+from ..core.extend import public_package
 
 GUIDES = Path(__file__).resolve().parents[1] / "docs" / "guides"
 INSTALL = 'pip install "gradtape[notebooks]"'
@@ -128,7 +128,7 @@ def notebook(text: str, names: dict[str, str]) -> Any:
         cells.append(cell)
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    made.metadata.gradtape = face().__version__
+    made.metadata.gradtape = public_package().__version__
     nbformat.validate(made)
     return made
 

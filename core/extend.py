@@ -26,14 +26,14 @@ from .base.context import init_scope as init_scope
 from .base.context import inlining as inlining
 from .base.context import is_noted as is_noted
 from .base.context import loop_limit as loop_limit
-from .base.context import meant_for as meant_for
+from .base.context import mask_effects as mask_effects
 from .base.context import muted as muted
 from .base.context import muting as muting
 from .base.context import note_answer as note_answer
 from .base.context import recording_to as recording_to
 from .base.context import reducing as reducing
+from .base.context import report_missing_terms as report_missing_terms
 from .base.context import setting_up as setting_up
-from .base.context import tell_lacking as tell_lacking
 from .base.context import tracing_into as tracing_into
 from .base.dtypes import CASTING as CASTING
 from .base.dtypes import SCALARS as SCALARS
@@ -51,10 +51,10 @@ from .base.dtypes import policy as policy
 from .base.dtypes import refuse_bfloat16 as refuse_bfloat16
 from .base.generated import function_from as function_from
 from .base.lifetimes import COUNTS as COUNTS
-from .base.lifetimes import MADE as MADE
-from .base.lifetimes import Kept as Kept
+from .base.lifetimes import KERNEL_CACHES as KERNEL_CACHES
+from .base.lifetimes import ReusedArrays as ReusedArrays
 from .base.lifetimes import WeakIdentityDict as WeakIdentityDict
-from .base.observers import Everything as Everything
+from .base.observers import AllRecords as AllRecords
 from .base.observers import Recorder as Recorder
 from .base.observers import Watcher as Watcher
 from .base.observers import begin_step as begin_step
@@ -65,17 +65,15 @@ from .base.sizes import Formula as Formula
 from .base.sizes import Open as Open
 from .base.sizes import Shape as Shape
 from .base.sizes import Size as Size
-from .base.sizes import agreed as agreed
-from .base.sizes import alone as alone
-from .base.sizes import apart as apart
 from .base.sizes import as_shape as as_shape
 from .base.sizes import as_size as as_size
-from .base.sizes import blunt as blunt
 from .base.sizes import broadcast_shapes as broadcast_shapes
+from .base.sizes import common_size as common_size
+from .base.sizes import contains_instance as contains_instance
 from .base.sizes import dims_of as dims_of
 from .base.sizes import evaluated as evaluated
 from .base.sizes import exact_quotient as exact_quotient
-from .base.sizes import holds as holds
+from .base.sizes import has_unknown_sizes as has_unknown_sizes
 from .base.sizes import is_open as is_open
 from .base.sizes import known_size as known_size
 from .base.sizes import largest as largest
@@ -83,15 +81,17 @@ from .base.sizes import lowered as lowered
 from .base.sizes import same_shape as same_shape
 from .base.sizes import same_size as same_size
 from .base.sizes import shapes_differ as shapes_differ
+from .base.sizes import size_difference as size_difference
+from .base.sizes import size_of_atom as size_of_atom
 from .base.sizes import sizes_differ as sizes_differ
 from .base.sizes import smallest as smallest
-from .base.sizes import unsure as unsure
+from .base.sizes import without_expressions as without_expressions
 from .base.table import F as F
-from .base.table import face as face
 from .base.table import functions as functions
-from .base.table import late as late
-from .base.table import late_entry as late_entry
+from .base.table import lazy_entry as lazy_entry
+from .base.table import lazy_module as lazy_module
 from .base.table import ops as ops
+from .base.table import public_package as public_package
 from .base.table import services as services
 from .base.tree import flatten as flatten
 from .base.tree import map_structure as map_structure
@@ -138,7 +138,7 @@ from .functions.recompute import halved as halved
 from .functions.traces import numpy_random_state as numpy_random_state
 from .graphs.executors import compiled as compiled
 from .graphs.executors import executor as executor
-from .graphs.executors import telling as telling
+from .graphs.executors import reporting_steps as reporting_steps
 from .graphs.gradient_rules import StoredRule as StoredRule
 from .graphs.gradient_rules import trace_rule as trace_rule
 from .graphs.graph import Graph as Graph
@@ -165,7 +165,7 @@ from .graphs.plain import node_by_node as node_by_node
 from .graphs.plain import plain as plain
 from .graphs.replay import lifted as lifted
 from .graphs.replay import replay as replay
-from .graphs.replay import run_for_meant as run_for_meant
+from .graphs.replay import run_with_masked_effects as run_with_masked_effects
 from .graphs.sizes import shape_in_run as shape_in_run
 from .module.attributes import freeze as freeze
 from .module.attributes import frozen_variables as frozen_variables
@@ -197,8 +197,8 @@ from .module.losses_and_masks import ruled_weights as ruled_weights
 from .module.module import Module as Module
 from .module.module import saved_classes as saved_classes
 from .module.module import snake_case as snake_case
+from .module.summary import has_future_weights as has_future_weights
 from .module.summary import is_unbuilt as is_unbuilt
-from .module.summary import lacks_weights as lacks_weights
 from .module.summary import parameters as parameters
 from .module.summary import untrained_arrays as untrained_arrays
 from .module.untracked import is_code as is_code
@@ -212,7 +212,7 @@ from .ops.backend import Stopwatch as Stopwatch
 from .ops.collectives import BatchRows as BatchRows
 from .ops.collectives import Communicator as Communicator
 from .ops.collectives import Engine as Engine
-from .ops.collectives import Wish as Wish
+from .ops.collectives import StopRequest as StopRequest
 from .ops.collectives import as_group_of_one as as_group_of_one
 from .ops.collectives import as_one_program as as_one_program
 from .ops.collectives import batch_rows as batch_rows
@@ -221,7 +221,7 @@ from .ops.collectives import communicator as communicator
 from .ops.collectives import compared as compared
 from .ops.collectives import connect_to as connect_to
 from .ops.collectives import ranks_in_words as ranks_in_words
-from .ops.collectives import wish as wish
+from .ops.collectives import stop_request as stop_request
 from .ops.collectives import without_examples as without_examples
 from .ops.dispatch import ScalarTable as ScalarTable
 from .ops.dispatch import backend as backend
@@ -267,17 +267,17 @@ from .registry.registry import Registry as Registry
 from .tape.tape import GradientTape as GradientTape
 from .tensors.assignment import Stream as Stream
 from .tensors.assignment import exclusive as exclusive
-from .tensors.assignment import put_away as put_away
-from .tensors.assignment import put_back as put_back
+from .tensors.assignment import hide_arrays as hide_arrays
+from .tensors.assignment import restore_arrays as restore_arrays
 from .tensors.assignment import set_arrays as set_arrays
-from .tensors.convert import among as among
+from .tensors.convert import as_operands as as_operands
 from .tensors.convert import as_tensor as as_tensor
-from .tensors.convert import beside as beside
-from .tensors.convert import beside_tensors as beside_tensors
-from .tensors.convert import check_held as check_held
+from .tensors.convert import check_fits_dtype as check_fits_dtype
 from .tensors.convert import constant as constant
+from .tensors.convert import device_of_tensors as device_of_tensors
 from .tensors.convert import floats as floats
 from .tensors.convert import host_array as host_array
+from .tensors.convert import on_device_of as on_device_of
 from .tensors.convert import own_array as own_array
 from .tensors.convert import with_each_other as with_each_other
 from .tensors.convert import with_others as with_others
@@ -297,7 +297,7 @@ from .transforms.vmap import vmap as vmap
 
 collectives_agreed = _collectives.agreed
 flatten_to_vector = _flatten_to_vector
-told_by_ranks = _collectives.told
+told_by_ranks = _collectives.texts_by_rank
 
 # `contract` first: its names are those of `gradtape.plugin`; two are `gradtape.mixed_precision`'s
 publish(__name__, without=("Policy", "policy"))

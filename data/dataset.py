@@ -15,7 +15,7 @@ from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_us
 from ..random import uniform
 from . import steps
 from .arrays import Nested
-from .methods import Grouped, Made
+from .methods import CreatingMethods, GroupingMethods
 from .shuffling import Cache, Shuffle, note_part
 from .sources import Indexed, Items, Pass, Source, Stream, length_of
 from .steps import positive
@@ -23,7 +23,7 @@ from .steps import positive
 __all__ = ["Dataset"]
 
 
-class Dataset(Made, Grouped, Nested):
+class Dataset(CreatingMethods, GroupingMethods, Nested):
     """A lazy sequence of elements, computed anew in each pass over it.
 
     Create one with :meth:`from_tensor_slices` or another ``from_...`` method. Each method returns a

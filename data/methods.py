@@ -12,13 +12,13 @@ import numpy as np
 
 from ..core.extend import flatten, map_structure, outline, pack_like
 from .arrays import arrays_of, columns_of, copied, lists_stacked, of_one_dtype, owned
-from .sources import Columns, Held, Rows, Source, Step, Stream
+from .sources import ArrayRows, Columns, Source, SourceStep, StoredElements, Stream
 from .steps import positive, true_of
 
-__all__ = ["Grouped", "Made"]
+__all__ = ["CreatingMethods", "GroupingMethods"]
 
 
-class Made:
+class CreatingMethods:
     """The methods of :class:`Dataset` that create datasets."""
 
     if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Made:
         >>> [(int(a), int(b)) for a, b in data]
         [(1, 3), (2, 4)]
         """
-        return cls(Rows(lists_stacked("from_tensor_slices", tensors), "from_tensor_slices"))
+        return cls(ArrayRows(lists_stacked("from_tensor_slices", tensors), "from_tensor_slices"))
 
     @classmethod
     def from_tensors(cls, tensors: Any) -> Self:
@@ -60,7 +60,7 @@ class Made:
         tensors
             The element, in tuples and dictionaries. A list is one array.
         """
-        return cls(Held([map_structure(copied, lists_stacked("from_tensors", tensors))]))
+        return cls(StoredElements([map_structure(copied, lists_stacked("from_tensors", tensors))]))
 
     @classmethod
     def from_generator(cls, generator: Callable[[], Iterable[Any]], *args: Any) -> Self:
@@ -121,7 +121,9 @@ class Made:
                 f"Dataset.range takes one to three integers, got {', '.join(map(repr, args))}; for "
                 "floats, use Dataset.from_tensor_slices(numpy.arange(start, stop, step))"
             ) from error
-        return cls(Rows(np.arange(found.start, found.stop, found.step, dtype="int64"), "range"))
+        return cls(
+            ArrayRows(np.arange(found.start, found.stop, found.step, dtype="int64"), "range")
+        )
 
     @classmethod
     def from_csv(
@@ -182,12 +184,12 @@ class Made:
         if label is None:
             return data
 
-        def parted(row: Any) -> Any:
+        def without_label(row: Any) -> Any:
             if label not in row:
                 raise ValueError(f"{path}: no column {label!r}; there are {list(row)}")
             return {name: x for name, x in row.items() if name != label}, row[label]
 
-        return data.map(parted)
+        return data.map(without_label)
 
     @classmethod
     def from_hdf5(cls, path: Any, *names: str) -> Self:
@@ -219,13 +221,13 @@ class Made:
         if not names:
             raise ValueError(f"{path}: name at least one of its datasets: {list(file)}")
         arrays = tuple(file[name] for name in names)
-        return cls(Rows(arrays[0] if len(arrays) == 1 else arrays, str(path)))
+        return cls(ArrayRows(arrays[0] if len(arrays) == 1 else arrays, str(path)))
 
 
 # -- steps that combine several elements ----------------------------------------------------------
 
 
-class _Padded(Step):
+class _Padded(SourceStep):
     """Stacks elements of different sizes into batches and pads the smaller ones."""
 
     def __init__(self, source: Source, size: int, shapes: Any, values: Any, drop: bool) -> None:
@@ -308,7 +310,7 @@ def _fits(value: Any, dtype: Any) -> bool:
     return bool(np.array_equal(cast, value, equal_nan=value.dtype.kind in "fc"))
 
 
-class _Windows(Step):
+class _Windows(SourceStep):
     """Groups consecutive elements into datasets."""
 
     def __init__(
@@ -327,7 +329,9 @@ class _Windows(Step):
             if not found or (len(found) < self.size and self.drop):
                 return
             columns = columns_of("window", found)
-            yield pack_like(found[0], [self.make(Held(list(column))) for column in columns])
+            yield pack_like(
+                found[0], [self.make(StoredElements(list(column))) for column in columns]
+            )
             for _ in range(self.shift):
                 if held:
                     held.popleft()
@@ -335,7 +339,7 @@ class _Windows(Step):
                     return
 
 
-class _While(Step):
+class _While(SourceStep):
     """The elements before the first one for which a function returns False."""
 
     def __init__(self, source: Source, fn: Callable[..., Any]) -> None:
@@ -354,7 +358,7 @@ class _While(Step):
             yield element
 
 
-class _Scan(Step):
+class _Scan(SourceStep):
     """Updates a state with each element and yields outputs."""
 
     def __init__(self, source: Source, first: Any, fn: Callable[[Any, Any], Any]) -> None:
@@ -377,7 +381,7 @@ class _Scan(Step):
             yield owned(box) if keep else arrays_of(box[0])
 
 
-class Grouped:
+class GroupingMethods:
     """The methods of :class:`Dataset` that combine several elements."""
 
     if TYPE_CHECKING:

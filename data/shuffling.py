@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.extend import map_structure, warn_user
 from .arrays import read_only
-from .sources import Indexed, Source, Step
+from .sources import Indexed, Source, SourceStep
 
 __all__ = ["Cache", "Shuffle", "note_part", "ordering", "shuffles_before"]
 
@@ -25,7 +25,7 @@ ordering: ContextVar[Callable[[Shuffle, list[int]], list[int]] | None] = Context
 )
 
 
-class Shuffle(Step):
+class Shuffle(SourceStep):
     """Yields elements in a random order, drawn from a buffer.
 
     Attributes
@@ -39,7 +39,7 @@ class Shuffle(Step):
         super().__init__(source)
         self.buffer, self.seed, self.drawn, self.anew = buffer, seed, drawn, anew
         self.length, self.passes = source.length, 0
-        self._told: tuple[int, ...] | None = None
+        self._epoch_seed: tuple[int, ...] | None = None
         #: The sides of each cut through the elements that datasets were made of.
         self._cuts: dict[tuple[str, int], set[int]] = {}
         self._warned = False
@@ -59,7 +59,7 @@ class Shuffle(Step):
         return self.whole is not None and self.whole.block == 1
 
     def _generator(self) -> np.random.Generator:
-        order = [*(self._told or (self.seed,)), self.passes if self.anew else 0]
+        order = [*(self._epoch_seed or (self.seed,)), self.passes if self.anew else 0]
         again = ordering.get()
         found = order if again is None else again(self, order)
         self.passes += found is order
@@ -72,7 +72,7 @@ class Shuffle(Step):
         it may have been held out.
         """
         if self.drawn and self.anew:
-            self._told, self.passes = numbers, 0
+            self._epoch_seed, self.passes = numbers, 0
         elif self.drawn and not self.passes:
             self.seed = numbers[0]
 
@@ -164,7 +164,7 @@ def note_part(source: Source, cut: tuple[str, int], side: int, who: str) -> None
 # -- keeping elements ------------------------------------------------------------------------------
 
 
-class Cache(Step):
+class Cache(SourceStep):
     """Keeps elements in memory once they have been read.
 
     A pass that ends early leaves the rest to the next one, so that all passes have the elements,

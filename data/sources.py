@@ -16,14 +16,14 @@ from ..core.extend import flatten, map_structure, warn_user
 from .arrays import arrays_of, gathered, owned, read_only, rows_of, unmasked
 
 __all__ = [
+    "ArrayRows",
     "Columns",
-    "Held",
     "Indexed",
     "Items",
     "Pass",
-    "Rows",
     "Source",
-    "Step",
+    "SourceStep",
+    "StoredElements",
     "Stream",
     "length_of",
 ]
@@ -113,7 +113,7 @@ class Source:
         """Restore a state that :meth:`state` returned."""
 
 
-class Step(Source):
+class SourceStep(Source):
     """A step that reads from one other source."""
 
     def __init__(self, source: Source) -> None:
@@ -167,7 +167,7 @@ class Indexed(Source):
     """A source with access by index, to one element or to several at once."""
 
     length: int
-    #: See :class:`Rows`.
+    #: See :class:`ArrayRows`.
     block: int = 1
     scattered: bool = False
 
@@ -203,7 +203,7 @@ class Indexed(Source):
         return gathered((self.item(int(i)) for i in numbers), len(numbers))[0]
 
 
-class Rows(Indexed):
+class ArrayRows(Indexed):
     """The rows of arrays in memory, memory maps, or datasets of an HDF5 file.
 
     Attributes
@@ -279,7 +279,7 @@ class Items(Indexed):
         return owned([self.items[i]]) if keep else arrays_of(self.items[i])
 
 
-class Held(Indexed):
+class StoredElements(Indexed):
     """Elements that a step keeps, in a list."""
 
     def __init__(self, held: list[Any]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.extend import flatten
 from .arrays import arrays_of, gathered, owned, rows_of
 from .shuffling import Shuffle
-from .sources import Indexed, Source, Step
+from .sources import Indexed, Source, SourceStep
 
 __all__ = [
     "Batch",
@@ -57,7 +57,7 @@ def _named(fn: Callable[..., Any]) -> str:
     return str(getattr(fn, "__name__", fn))
 
 
-class Map(Step):
+class Map(SourceStep):
     """Applies a function to each element; the parts of a tuple are its arguments."""
 
     def __init__(self, source: Source, fn: Callable[..., Any], threads: int) -> None:
@@ -110,7 +110,7 @@ def true_of(who: str, fn: Callable[..., Any], element: Any) -> bool:
     return bool(found)
 
 
-class Filter(Step):
+class Filter(SourceStep):
     """Leaves out the elements for which a function returns False."""
 
     def __init__(self, source: Source, fn: Callable[..., Any]) -> None:
@@ -124,7 +124,7 @@ class Filter(Step):
                 yield element
 
 
-class Batch(Step):
+class Batch(SourceStep):
     """Stacks elements into batches."""
 
     def __init__(self, source: Source, size: int, drop: bool) -> None:
@@ -157,7 +157,7 @@ class Batch(Step):
             yield source.several(chosen)
 
 
-class Unbatch(Step):
+class Unbatch(SourceStep):
     """Splits batches into their rows."""
 
     def elements(self, keep: bool = False) -> Iterator[Any]:
@@ -173,7 +173,7 @@ class Unbatch(Step):
             yield from rows_of(element, lengths.pop())
 
 
-class Repeat(Step):
+class Repeat(SourceStep):
     """Repeats the elements several times, or forever."""
 
     def __init__(self, source: Source, count: int | None) -> None:
@@ -197,7 +197,7 @@ class Repeat(Step):
                 return
 
 
-class Take(Step):
+class Take(SourceStep):
     """The first elements."""
 
     def __init__(self, source: Source, count: int) -> None:
@@ -217,7 +217,7 @@ class Take(Step):
         return itertools.islice(self.source.elements(keep), self.count)
 
 
-class Skip(Step):
+class Skip(SourceStep):
     """All elements except the first ones."""
 
     def __init__(self, source: Source, count: int) -> None:
@@ -259,7 +259,7 @@ class Chosen(Indexed):
         return self.source.several(self.numbers.start + np.asarray(chosen) * self.numbers.step)
 
 
-class Every(Step):
+class Every(SourceStep):
     """Every ``step``-th element of a source without access by index."""
 
     def __init__(self, source: Source, first: int, step: int) -> None:
@@ -348,7 +348,7 @@ class Chain(Source):
         return itertools.chain.from_iterable(source.elements(keep) for source in self.sources)
 
 
-class FlatMap(Step):
+class FlatMap(SourceStep):
     """One pipeline for each element, one after another."""
 
     def __init__(self, source: Source, fn: Callable[..., Source]) -> None:
@@ -361,7 +361,7 @@ class FlatMap(Step):
             yield from self.fn(element).elements(keep)
 
 
-class Interleave(Step):
+class Interleave(SourceStep):
     """Takes elements in turn from the pipelines of several elements."""
 
     def __init__(self, source: Source, fn: Callable[..., Source], cycle: int, block: int) -> None:
@@ -384,7 +384,7 @@ class Interleave(Step):
             open_ = still
 
 
-class Prefetch(Step):
+class Prefetch(SourceStep):
     """Prepares elements in advance in a thread."""
 
     def __init__(self, source: Source, count: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..core.errors import DistributedError
-from ..core.extend import TRAINING, Communicator, communicator, connect_to, face, registry
+from ..core.extend import TRAINING, Communicator, communicator, connect_to, public_package, registry
 from ..plugins.ops.collectives import exchange
 from .faults import hooks
-from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, tell_supervisor
+from .faults.lifeline import DONE, JOINED, JOINING, hostname, join, report_to_supervisor
 from .parallel import DataParallel
 from .reduction import BUCKET_BYTES
 
@@ -257,9 +257,9 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
             raise TypeError(f"distributed.init: a group of one has no option {', '.join(options)}")
         connect_to(None)
     else:
-        tell_supervisor(JOINING)
+        report_to_supervisor(JOINING)
         connect_to(registry().engine(chosen).connect(**options))
-        tell_supervisor(JOINED)
+        report_to_supervisor(JOINED)
     _group.append(Group(communicator()))
     try:
         _watch(communicator(), timeout)
@@ -267,12 +267,12 @@ def init(engine: str = "auto", *, timeout: float | None = None, **options: Any) 
         shutdown()
         raise
     if TRAINING in os.environ and communicator().rank == 0:
-        sys.stderr.write(f"gradtape train: {_told(communicator())}\n")
+        sys.stderr.write(f"gradtape train: {_group_text(communicator())}\n")
         sys.stderr.flush()
     return _group[0]
 
 
-def _told(found: Communicator) -> str:
+def _group_text(found: Communicator) -> str:
     """Return a description of the group, for the top of a log."""
     line = hooks.line()
     hosts = ", ".join(dict.fromkeys(line.hosts)) if line else hostname()
@@ -281,7 +281,7 @@ def _told(found: Communicator) -> str:
         [
             f"{found.size} ranks on {hosts}",
             ", ".join([f"engine {found.engine!r}", *engine.diagnosis()]),
-            f"gradtape {face().__version__}, NumPy {np.__version__}, "
+            f"gradtape {public_package().__version__}, NumPy {np.__version__}, "
             f"Python {platform.python_version()}",
             f"threads of BLAS per rank: {os.environ.get('OMP_NUM_THREADS', 'not limited')}",
         ]
@@ -349,7 +349,7 @@ def shutdown() -> None:
     if _group:
         hooks.leave()
         hooks.forget()
-        tell_supervisor(DONE)
+        report_to_supervisor(DONE)
         _group.pop().communicator.close()
     connect_to(None)
 

@@ -21,8 +21,8 @@ from ..core.extend import (
     batch_rows,
     collectives_agreed,
     communicator,
-    face,
     flatten,
+    public_package,
     reducing,
     without_examples,
 )
@@ -81,7 +81,7 @@ class DataParallel:
         self._messages: list[list[Any]] = []
         self._held: list[Any] = []
         self._settings: set[tuple[str, ...]] = set()
-        self._told = ""
+        self._before = ""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the step on this rank's part of the batch; collective."""
@@ -95,7 +95,7 @@ class DataParallel:
                     "reduces gradients; call the plain function instead"
                 )
             count = _examples((args, kwargs))
-            rows = BatchRows(count) if self._usual else self._meet(count, (args, kwargs))
+            rows = BatchRows(count) if self._usual else self._compare_ranks(count, (args, kwargs))
             return self.run(rows, args, kwargs)
 
     def run(self, rows: BatchRows, args: Any, kwargs: Any) -> Any:
@@ -130,13 +130,13 @@ class DataParallel:
         finally:
             batch_rows.reset(token)
 
-    def _meet(self, count: int, arguments: Any) -> BatchRows:
+    def _compare_ranks(self, count: int, arguments: Any) -> BatchRows:
         """Compare the code of ranks, and gather their numbers of examples."""
         found = communicator()
         self._asks = self._compile and found.size > 1 and bool(_settings(arguments))
         agree(
             found,
-            f"called {self.name} of gradtape {face().__version__}, "
+            f"called {self.name} of gradtape {public_package().__version__}, "
             f"reduction={self._reduction!r}, outputs={self._outputs!r}, compile={self._compile}"
             + (", with Python arguments" if self._asks else ""),
         )
@@ -199,11 +199,11 @@ class DataParallel:
             else:
                 raise DistributedError(
                     f"data_parallel: {self.name} was traced again, for arrays of another shape or "
-                    f"dtype, and now {told}; before, it {self._told}. Other ranks may still send "
+                    f"dtype, and now {told}; before, it {self._before}. Other ranks may still send "
                     "the old messages. Let what a step trains and returns depend on Python "
                     "arguments that are the same on all ranks, such as a bool"
                 )
-            self._told = told
+            self._before = told
             self._messages.append(sends)
             self._held.append(reduction.sent)
         self._settings.add(settings)

@@ -18,9 +18,9 @@ from ..core.extend import (
     active_tapes,
     as_tensor,
     flatten,
+    has_unknown_sizes,
     ops,
     pack_like,
-    unsure,
 )
 
 MEANS = ("mean", "sum")
@@ -53,7 +53,7 @@ class Reduction:
         #: Called with the variables before their gradients are first computed.
         self.meet: Callable[[list[Variable]], None] | None = None
         #: Scalars to average in the same message as the next gradients.
-        self.beside: list[Tensor] = []
+        self.companions: list[Tensor] = []
         #: The contents of messages: variables (None without a gradient), and the number of scalars.
         self.sent: list[tuple[tuple[Variable | None, ...], int]] = []
         self._means: dict[int, Tensor] = {}
@@ -100,7 +100,7 @@ class Reduction:
                 "means over examples, and use reduction='mean'"
             )
         held = [x for x in targets if x.dtype.kind == "f"]
-        told = [*held, *self.beside]
+        told = [*held, *self.companions]
         known = [g for g in grads if g is not None]
         whose = [v if g is not None else None for v, g in zip(sources, grads, strict=True)]
         self.sent.append((tuple(whose), len(told)))
@@ -108,7 +108,7 @@ class Reduction:
         found = self.averages([*map(self.weigh, told), *known], len(held), like)
         means, rest = found[: len(told)], iter(found[len(told) :])
         self._means.update({x.id: mean for x, mean in zip(told, means, strict=True)})
-        self.beside = []
+        self.companions = []
         return [None if g is None else next(rest) for g in grads]
 
     def mean_of(self, x: Tensor) -> Tensor:
@@ -172,7 +172,7 @@ class Reduction:
         for i in reversed(range(checked, len(tensors))):
             x = tensors[i]
             shape = x.shape if isinstance(x, Variable) else x.array.shape
-            known = shape is not None and not unsure(shape)
+            known = shape is not None and not has_unknown_sizes(shape)
             buckets[-1].append(i)
             size += prod(shape) * x.dtype.itemsize if known else self.bucket_bytes
             if size >= self.bucket_bytes:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..core.extend import place
 from .faults import hooks
-from .faults.lifeline import DONE, hostname, tell_supervisor
+from .faults.lifeline import DONE, hostname, report_to_supervisor
 from .group import joined
 
 
@@ -33,7 +33,7 @@ def main() -> None:
             "gt.distributed.init()",
             file=sys.stderr,
         )
-    tell_supervisor(DONE)
+    report_to_supervisor(DONE)
     if code:
         hooks.leave(code)
         sys.exit(code)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
-from gradtape.plugins.scipy.building import NAMES, Refusal, Row  # noqa: E402
+from gradtape.plugins.scipy.building import NAMES, NoDerivative, UfuncRow  # noqa: E402
 from gradtape.plugins.scipy.plugin import INSTEAD, building  # noqa: E402
 
 HEAD = """# Special functions
@@ -113,13 +113,13 @@ A dash means that no formula is known. Functions with several results have one d
 
 def shown(formula: object) -> str:
     """Return a formula as the text of a table's cell."""
-    if isinstance(formula, Refusal):
+    if isinstance(formula, NoDerivative):
         return f"- ({formula.reason})"
     parts = formula if isinstance(formula, tuple) else (formula,)
     return ", ".join(f"`{ast.unparse(ast.parse(str(part), mode='eval'))}`" for part in parts)
 
 
-def rows(row: Row) -> Iterator[tuple[str, ...]]:
+def rows(row: UfuncRow) -> Iterator[tuple[str, ...]]:
     """Give the lines of a function, one for each argument."""
     for i, (argument, formula) in enumerate(row.formulas.items()):
         name = "" if i else f"`{row.name}({', '.join(row.formulas)})`"

@@ -12,12 +12,12 @@ from ..core.extend import (
     Variable,
     as_tensor,
     communicator,
+    has_unknown_sizes,
     known_size,
     ops,
     same_size,
     scope_of,
     sizes_differ,
-    unsure,
     warn_user,
 )
 from . import initializers
@@ -211,7 +211,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         shape = x.array.shape
         if shape is not None:
             self._check(shape, training and self.trainable)
-            if unsure(shape) and not known_size(shape[self.axis]):  # one channel would broadcast
+            if has_unknown_sizes(shape) and not known_size(
+                shape[self.axis]
+            ):  # one channel would broadcast
                 along = self.axis % len(shape)
                 channels = self.moving_mean.array.shape[0]
                 x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))
@@ -220,7 +222,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         if not training or not self.trainable:
             return self._normalised(x, self.moving_mean.value, self.moving_variance.value)
         together = self.synchronized and communicator().size > 1
-        single = shape is not None and not unsure(shape) and prod(shape) == shape[self.axis]
+        single = (
+            shape is not None and not has_unknown_sizes(shape) and prod(shape) == shape[self.axis]
+        )
         if single and not together:
             warn_user(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has one value per "
@@ -258,7 +262,7 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
             weight = kept.astype(x.dtype) * ops["ones_like"](x)
             x = ops["where"](kept.astype("bool"), x, 0.0)  # what is left out may be NaN
             count = ops["sum"](weight, axis=along, keepdims=False)
-        elif unsure(x.shape):
+        elif has_unknown_sizes(x.shape):
             count = ops["sum"](ops["ones_like"](x), axis=along, keepdims=False)
 
         def summed(values: Any) -> Any:
@@ -292,7 +296,9 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
                 f"layer {self.name!r} (BatchNorm): expected {channels} channels on axis "
                 f"{self.axis}, got an input of shape {shape}"
             )
-        if training and (any(same_size(n, 0) for n in shape) if unsure(shape) else 0 in shape):
+        if training and (
+            any(same_size(n, 0) for n in shape) if has_unknown_sizes(shape) else 0 in shape
+        ):
             raise ValueError(
                 f"layer {self.name!r} (BatchNorm): an input of shape {shape} has no elements, so "
                 "its mean is undefined"

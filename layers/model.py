@@ -20,8 +20,8 @@ from .base.calls import takes_training
 from .base.layer import Layer
 from .base.masks import call_with_mask, mask_by_call
 from .base.symbolic import (
-    Node,
     Placeholder,
+    SymbolicCall,
     bare,
     is_placeholder,
     placeholders_in,
@@ -149,7 +149,7 @@ class Model(CarriesStates, Layer):
                     )
             if not flatten(given):
                 raise ValueError(f"Model: there are no {what}, got {given!r}")
-        self._gradtape_plan = Plan(inputs, outputs)
+        self._gradtape_plan = CallPlan(inputs, outputs)
         self.layers = list(
             dict.fromkeys(n.layer for n in self._gradtape_plan.nodes if n.layer is not None)
         )
@@ -271,7 +271,7 @@ class Model(CarriesStates, Layer):
         return self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
 
 
-class Plan:
+class CallPlan:
     """The nodes between inputs and outputs.
 
     Parameters
@@ -288,7 +288,7 @@ class Plan:
     def __init__(self, inputs: Any, outputs: Any) -> None:
         self.inputs, self.outputs = inputs, outputs
         given = set(placeholders_in(inputs))
-        needed: dict[int, Node] = {}
+        needed: dict[int, SymbolicCall] = {}
         used, waiting = set(), list(placeholders_in(outputs))
         while waiting:
             x = waiting.pop()
@@ -367,7 +367,7 @@ class Plan:
         return [_fitting(as_tensor(y), x, who) for x, y in zip(wanted, found)]
 
 
-def _mask_of(node: Node, masks: dict[Placeholder, Any]) -> Any:
+def _mask_of(node: SymbolicCall, masks: dict[Placeholder, Any]) -> Any:
     """Return the mask of a layer's first argument, or a list of them, as far as there are any."""
     if not masks:
         return None

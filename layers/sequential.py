@@ -11,7 +11,7 @@ from ..core.extend import Module, Tensor, keep_mask, mask_of, overridable
 from .base.calls import takes_training
 from .base.layer import Elsewhere, Layer
 from .base.masks import call_with_mask, mask_by_call
-from .base.symbolic import Placeholder, is_placeholder, stands_in
+from .base.symbolic import Placeholder, is_placeholder, note_container
 from .base.weights import CarriesStates, check_part
 from .basic.simple import Activation
 
@@ -100,7 +100,7 @@ class Sequential(CarriesStates, Layer, saved_as="layers.Sequential"):
             )
         layer = layer if isinstance(layer, Module) else Activation(layer)
         self.layers.append(layer)
-        stands_in(layer, self)
+        note_container(layer, self)
         if not self.trainable:
             layer.trainable = False
 
@@ -165,7 +165,7 @@ class Sequential(CarriesStates, Layer, saved_as="layers.Sequential"):
                 )
             row.outputs = [Tensor(Placeholder((None, *spec.shape[1:]), spec.dtype, None))]
             for layer in self.layers:  # needed for a copied model
-                stands_in(layer, self)
+                note_container(layer, self)
         return row.outputs[0]
 
     @overridable

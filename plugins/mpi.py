@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import BackendUnavailable, DistributedError
-from ..core.extend import Communicator, Engine, Kept, Launcher, Place, hookimpl
+from ..core.extend import Communicator, Engine, Launcher, Place, ReusedArrays, hookimpl
 
 __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives", "gradtape_launchers"]
 
@@ -27,7 +27,7 @@ INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
 Array = NDArray[Any]
 #: The memory of results.
-_kept = Kept()
+_kept = ReusedArrays()
 #: The packet of a comparison: the size of its head, which holds the code, and the most bytes of an
 #: array, from one rank and from all ranks together.
 _HEAD, _ROOM, _ROOMS = 16, 1024, 8192

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import hookimpl, late
+from ..core.extend import hookimpl, lazy_module
 from .container.hdf5.file import SafeFile
 from .container.hdf5.write import COMPRESSIONS, check, write
 from .container.source import SIGNATURE, Source
@@ -99,7 +99,7 @@ class _SafeTensors:
 
     def write(self, path: str, arrays: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
         """Write a file, completely or not at all."""
-        late("saving.weights.safetensors").write_tensors(path, arrays, metadata)
+        lazy_module("saving.weights.safetensors").write_tensors(path, arrays, metadata)
 
     def recognises(self, file: Source) -> bool:
         """Return whether a file begins with a header; its length may begin as a pickle does."""
@@ -109,7 +109,7 @@ class _SafeTensors:
 
     def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""
-        return late("saving.weights.safetensors").open_tensors(Source(origin), max_bytes)
+        return lazy_module("saving.weights.safetensors").open_tensors(Source(origin), max_bytes)
 
 
 @hookimpl(trylast=True)

@@ -243,7 +243,7 @@ def _numbers(found: Communicator, must: Must) -> None:
     must(ranks == list(range(found.size)), f"the ranks have the numbers {ranks}")
 
 
-def _mine(rank: int, dtype: str, shape: tuple[int, ...]) -> Array:
+def _rank_array(rank: int, dtype: str, shape: tuple[int, ...]) -> Array:
     """Return the array of a rank, which each rank can make."""
     random = np.random.default_rng([rank, len(shape)])
     kind = np.dtype(dtype).kind
@@ -257,7 +257,7 @@ def _arrays(found: Communicator, dtypes: Sequence[str]) -> Iterator[tuple[str, l
     """Give the arrays of all ranks, for each dtype and shape, and what to call them."""
     for dtype in dtypes:
         for shape in SHAPES:
-            arrays = [_mine(rank, dtype, shape) for rank in range(found.size)]
+            arrays = [_rank_array(rank, dtype, shape) for rank in range(found.size)]
             yield describe(shape, np.dtype(dtype)), arrays
 
 
@@ -371,7 +371,7 @@ def _scattered(found: Communicator, must: Must) -> None:
     for dtype in DTYPES:
         for rows in (0, 1, 4):
             shape, place = (rows * found.size, 2), slice(rows * found.rank, rows * (found.rank + 1))
-            arrays = [_mine(rank, dtype, shape) for rank in range(found.size)]
+            arrays = [_rank_array(rank, dtype, shape) for rank in range(found.size)]
             got = found.reduce_scatter(arrays[found.rank].copy())
             what = f"reduce_scatter of {describe(shape, np.dtype(dtype))}"
             _same(must, what, got, _total(arrays)[place], exact=False)

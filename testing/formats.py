@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 import gradtape as gt
 
-from ..core.extend import describe, hookimpl, late, register_plugin, registry, unregister_plugin
+from ..core.extend import (
+    describe,
+    hookimpl,
+    lazy_module,
+    register_plugin,
+    registry,
+    unregister_plugin,
+)
 from .report import REFUSED, WRONG, Findings, Report, reason_of
 
 Array = NDArray[Any]
@@ -131,7 +138,7 @@ def _provided(format: Any) -> Iterator[tuple[str, Any]]:
 
 def writer_of(path: str) -> Any:
     """Return what writes weights to a path as ``save_weights`` does; None for other paths."""
-    return late("saving.records.formats").writer_of(path)
+    return lazy_module("saving.records.formats").writer_of(path)
 
 
 class _Refused(Exception):
@@ -218,10 +225,12 @@ def _checks(trial: _Trial) -> dict[str, Callable[[], object]]:
         "every second element": wide[::-1, ::2],
     }
     return {
-        **{f"dtype {x}": _holds(trial, {"x": _of_dtype(x)}) for x in DTYPES},
-        **{what: _holds(trial, {"first": wide, "x": array}) for what, array in arrays.items()},
-        "names": _holds(trial, {name: np.full(2, float(i)) for i, name in enumerate(NAMES)}),
-        "many arrays": _holds(trial, {f"v{i}": np.full(1 + i % 3, float(i)) for i in range(300)}),
+        **{f"dtype {x}": _round_trip(trial, {"x": _of_dtype(x)}) for x in DTYPES},
+        **{what: _round_trip(trial, {"first": wide, "x": array}) for what, array in arrays.items()},
+        "names": _round_trip(trial, {name: np.full(2, float(i)) for i, name in enumerate(NAMES)}),
+        "many arrays": _round_trip(
+            trial, {f"v{i}": np.full(1 + i % 3, float(i)) for i in range(300)}
+        ),
         "metadata": lambda: _metadata(trial),
         "replaced as a whole": lambda: _replaced(trial),
         "a failure leaves the old file": lambda: _fails(trial),
@@ -231,7 +240,7 @@ def _checks(trial: _Trial) -> dict[str, Callable[[], object]]:
     }
 
 
-def _holds(trial: _Trial, arrays: Mapping[str, Array]) -> Callable[[], object]:
+def _round_trip(trial: _Trial, arrays: Mapping[str, Array]) -> Callable[[], object]:
     return lambda: trial.both(arrays)
 
 
@@ -256,7 +265,7 @@ def _replaced(trial: _Trial) -> None:
     trial.compare(path, new)
 
 
-class _Lost(Mapping[str, Array]):
+class _UnreadableArrays(Mapping[str, Array]):
     """Arrays by name, of which all but the first cannot be read."""
 
     def __iter__(self) -> Iterator[str]:
@@ -276,7 +285,7 @@ def _fails(trial: _Trial) -> None:
     trial.write(path, old, {})
     before = set(os.listdir(trial.folder))
     try:
-        trial.write(path, _Lost(), {})
+        trial.write(path, _UnreadableArrays(), {})
     except Exception:
         trial.compare(path, old)
         left = sorted(set(os.listdir(trial.folder)) - before)

@@ -147,9 +147,9 @@ def _title(info: PluginInfo) -> str:
 
 def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callable[[], Outcome]]]:
     """Give the checks of what a plugin provides, by name."""
-    yield "loading", partial(_told, WRONG if info.problem else PASSED, info.problem or "")
+    yield "loading", partial(_verdict, WRONG if info.problem else PASSED, info.problem or "")
     for clash in info.clashes:
-        yield f"clash: {clash}", partial(_told, REFUSED, clash)
+        yield f"clash: {clash}", partial(_verdict, REFUSED, clash)
     for prefix in info.late_ops:
         with suppress(PluginError, UnknownOp):
             registry().find(f"{prefix}::")
@@ -173,10 +173,10 @@ def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callab
     for kind, provided in info.provides.items():
         if provided and kind not in CHECKED:
             why = f"{len(provided)}: there is no check of {kind}; test them in the plugin's suite"
-            yield kind, partial(_told, UNCHECKED, why)
+            yield kind, partial(_verdict, UNCHECKED, why)
 
 
-def _told(status: str, why: str) -> Outcome:
+def _verdict(status: str, why: str) -> Outcome:
     return status, why
 
 

@@ -269,5 +269,62 @@ def test_comments_are_found() -> None:
     assert found == [(1, "of x"), (2, "first second"), (4, "of y"), (6, "last")]
 
 
+#: Words that explain nothing in a name, and what a name may say instead.
+NAMES = {
+    "told tell tells telling say says said heard greeted": "report, describe, text, message",
+    "apart aside asides parted": "separate, distinct, difference",
+    "among beside besides": "on the device of, with",
+    "meant wish wary unsure blunt perhaps": "the condition, as is_... or has_...",
+    "course everything gone": "what it contains, or ended",
+    "owes owed heed lest whence thence naught strangers riddle whom theirs": "(archaic)",
+}
+#: Names with such a word that stay, and why. Public names stay too, as programs use them.
+STAY = {
+    "Course": "of the writers of files, whose names change with them",
+    "_apart": "the hub calls it by the name of its timer",
+    "_beside": "of the writers of files, whose names change with them",
+    "_course_of": "of the writers of files, whose names change with them",
+    "_tell": "an older name",
+    "_telling": "of the writers of files, whose names change with them",
+    "among": "of the writers of files, whose names change with them",
+    "course": "of the writers of files, whose names change with them",
+    "everything": "an older name",
+    "said": "an older name",
+    "theirs": "the opposite of ours: names of another library",
+    "whence": "Python's name for a parameter of seek",
+}
+PUBLIC = frozenset(re.findall(r"\w+", (ROOT / "docs" / "api.txt").read_text(encoding="utf-8")))
+
+
+def names_in(path: Path) -> Iterator[tuple[int, str]]:
+    """Give the names of a module, of its functions and classes, and of their parameters."""
+    yield 1, path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+
+
+def unclear(name: str) -> str | None:
+    """Return what a name may say instead, if one of its words explains nothing."""
+    words = {*re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")}
+    if name in STAY or name in PUBLIC:
+        return None
+    return next((instead for known, instead in NAMES.items() if words & {*known.split()}), None)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=named)
+def test_names_are_terms(path: Path) -> None:
+    found = [(line, name, unclear(name)) for line, name in names_in(path)]
+    wrong = [f"{named(path)}:{line}: {name} ({hint})" for line, name, hint in found if hint]
+    assert not wrong, "\n".join(["see Words in CONTRIBUTING.md", *wrong])
+
+
+def test_unclear_names_are_found() -> None:
+    assert all(map(unclear, ("TellAll", "rows_beside", "size_apart", "_is_meant")))
+    assert not any(map(unclear, ("retell", "rows_on_device_of", "size_difference", "apartment")))
+
+
 if __name__ == "__main__":
     print(*(fault for name in sys.argv[1:] for fault in faults(Path(name).resolve())), sep="\n")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.extend import (
-    Everything,
+    AllRecords,
     Module,
     Recorder,
     RestoredFunction,
@@ -235,7 +235,7 @@ class FirstBatchChecks(Recorder):
     """
 
     def __init__(self, method: str) -> None:
-        self.records = Everything()
+        self.records = AllRecords()
         self.method = method
         # by value: the op that made it, whether that only passes values on, and its first input
         self._made: dict[int, tuple[str, bool, int | None]] = {}
@@ -276,7 +276,7 @@ class FirstBatchChecks(Recorder):
                     "prediction; give labels the shape of the predictions, y[:, None] or y[:, 0]"
                 )
 
-    def meet(self, y: Any, predicted: Any, loss: Any, kind: Kind | None) -> None:
+    def observe(self, y: Any, predicted: Any, loss: Any, kind: Kind | None) -> None:
         """Note labels and an output; raise if the loss does not fit them.
 
         Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from ..core.extend import F, Tensor, are_several, as_tensor, backend_of, flatten, map_structure
 from ..data import Dataset, length_of
 from .names import as_count
-from .ranks import Layout, Part
+from .ranks import BatchLayout, RankPart
 
 __all__ = [
     "BATCH_SIZE",
@@ -68,7 +68,7 @@ class Examples:
     #: Whether a batch without labels is a tuple ``(x,)``.
     in_tuples = False
     #: In a job of several ranks, a function of a batch's size that returns how they share it.
-    shared: Callable[[int], Layout] | None = None
+    shared: Callable[[int], BatchLayout] | None = None
 
     def __init__(
         self, x: Any, y: Any, batch_size: int, what: str = "data", weight: Any = None
@@ -111,7 +111,7 @@ class Examples:
                 continue
             layout = self.shared(stop - start)
             first_row, end = start + layout.start, start + layout.stop
-            yield Part(self._batch(first_row, end, order), layout)
+            yield RankPart(self._batch(first_row, end, order), layout)
 
     def _batch(self, start: int, stop: int, order: _Order | None) -> Any:
         chosen = slice(start, stop) if order is None else order.part(start, stop)
@@ -300,7 +300,7 @@ class Labelled(Batches):
                     )
                 raise ValueError(
                     f"{what} must be (x, y) or (x, y, sample_weight), got "
-                    f"{_described(batch)}{self._tuple_meant()}"
+                    f"{_described(batch)}{self._tuple_hint()}"
                 )
             if isinstance(batch, list) and not any(
                 hasattr(leaf, "shape") for leaf in flatten(batch)
@@ -328,7 +328,7 @@ class Labelled(Batches):
                 self.check(parts[1], what)
             yield parts
 
-    def _tuple_meant(self) -> str:
+    def _tuple_hint(self) -> str:
         """Return a hint for users who passed ``[x, y]``."""
         given = self.source if isinstance(self.source, list) else []
         shapes = [getattr(x, "shape", None) or () for x in given]

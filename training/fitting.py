@@ -342,7 +342,7 @@ def _look_at_labels(trainer: Any, dataset: Any, split_off: Any) -> None:
     if len(heads) == 1 and isinstance(split_off, Examples):
         warn_of_sorted(heads[0].kind, getattr(dataset, "y", None), split_off.y)
     if weights is not None and isinstance(dataset, Examples):
-        weights.meet(dataset.y)
+        weights.observe(dataset.y)
         weights.warn(dataset.what)
 
 

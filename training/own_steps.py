@@ -62,7 +62,7 @@ class Compiled:
 
     def minimised(self, y: Any, y_pred: Any, sample_weight: Any, added: Iterable[Any]) -> Any:
         """Return the loss of a batch plus the terms in ``added``, as a scalar tensor."""
-        self.objective.meet(y)
+        self.objective.observe(y)
         total, _, counts = self.objective.minimised(y, y_pred, sample_weight, added)
         self._counted = total, counts.get("loss")
         return total
@@ -236,10 +236,10 @@ class OwnSteps(Session):
 
     def prepare(self, batch: Any) -> None:
         """Create all variables with a training step; values from a file then replace them."""
-        with self._meeting():
+        with self._with_known_losses():
             self.model.train_step(batch)
 
-    def _meeting(self) -> AbstractContextManager[None]:
+    def _with_known_losses(self) -> AbstractContextManager[None]:
         """Return a context in which the model's metrics know the losses: steps may update them."""
         compiled = vars(self.model).get("_gradtape_compiled")
         return nullcontext() if compiled is None else compiled.objective.knowing_losses()
@@ -257,7 +257,7 @@ class OwnSteps(Session):
 
     def train(self, batch: Any) -> dict[str, float]:
         """Return what ``train_step`` returns for a batch."""
-        with self._meeting():
+        with self._with_known_losses():
             return as_numbers(self.model.train_step(batch), "fit: train_step")
 
     def evaluate(
@@ -266,7 +266,7 @@ class OwnSteps(Session):
         """Reset the metrics, run ``test_step`` on the batches, and return its last values."""
         self.model.reset_metrics()
         logs: dict[str, float] = {}
-        with states_kept(self.model), self._meeting():
+        with states_kept(self.model), self._with_known_losses():
             for batch in batches:
                 logs = as_numbers(self.model.test_step(batch), "evaluate: test_step")
                 if stop():

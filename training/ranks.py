@@ -1,6 +1,6 @@
 """The ranks of a job in training: how they share a batch, what they decide, when they stop.
 
-:class:`Alone` is a single process. The package ``parallel`` has the classes for several ranks.
+:class:`SingleRank` is a single process. The package ``parallel`` has the classes for several ranks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple, Self
 
-__all__ = ["ALONE", "Alone", "DeferredInterrupt", "Layout", "Part"]
+__all__ = ["ALONE", "BatchLayout", "DeferredInterrupt", "RankPart", "SingleRank"]
 
 
 class DeferredInterrupt:
@@ -56,7 +56,7 @@ class DeferredInterrupt:
         self.requested = True
 
 
-class Layout(NamedTuple):
+class BatchLayout(NamedTuple):
     """How ranks share a batch.
 
     Attributes
@@ -94,14 +94,14 @@ class Layout(NamedTuple):
         return len(set(self.counts)) == 1
 
 
-class Part(NamedTuple):
+class RankPart(NamedTuple):
     """A rank's part of a batch."""
 
     batch: Any
-    layout: Layout
+    layout: BatchLayout
 
 
-class Alone:
+class SingleRank:
     """A run's cooperation with other ranks. A single process has none."""
 
     #: Whether this rank writes files and shows the progress.
@@ -139,4 +139,4 @@ class Alone:
         return DeferredInterrupt()
 
 
-ALONE = Alone()
+ALONE = SingleRank()

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
-from ...core.extend import face
+from ...core.extend import public_package
 from .computing import BACKEND, ENGINE, EXECUTOR
 from .defining import FORMAT, LAYER, OP
 
@@ -145,7 +145,7 @@ def new_plugin(name: str, parent: str, kind: str = "op") -> list[Path]:
         raise FileExistsError(f"{folder} already exists; choose another name or remove it")
     if not Path(parent).is_dir():
         raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
-    version = ".".join(str(face().__version__).split(".")[:2])
+    version = ".".join(str(public_package().__version__).split(".")[:2])
     values = {"name": name, "module": module, "MODULE": module.upper(), "version": version}
     written = []
     for path, text in KINDS[kind].items():

@@ -1,6 +1,6 @@
 """What gradtape's array types share: an identity, Python's operators, indices, and specs.
 
-``Handle`` is an array and its identity, the part of a tensor that lower layers know.
+``ArrayHandle`` is an array and its identity, the part of a tensor that lower layers know.
 ``ArrayOperators`` gives a class Python's operators, one op each. ``encode_index`` turns the
 contents of Python's brackets into plain values, as ops have them as a parameter.
 """
@@ -22,7 +22,7 @@ from .user_code import not_known
 next_id = count(1).__next__
 
 
-class Handle:
+class ArrayHandle:
     """An array of any type, and the number that identifies it on tapes."""
 
     __slots__ = ("__weakref__", "array", "id")

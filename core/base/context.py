@@ -164,12 +164,12 @@ def muting() -> Setting[bool]:
 _meant: ContextVar[tuple[Tensor, ...]] = ContextVar("gradtape_meant", default=())
 
 
-def meant() -> tuple[Tensor, ...]:
+def effect_masks() -> tuple[Tensor, ...]:
     """Return the masks of the examples that effects apply to: those where every mask is true."""
     return () if muted.get() else _meant.get()
 
 
-def meant_for(chosen: Tensor) -> Setting[tuple[Tensor, ...]]:
+def mask_effects(chosen: Tensor) -> Setting[tuple[Tensor, ...]]:
     """Run a block for all examples, with effects only for the chosen ones."""
     return meaning((*_meant.get(), chosen))
 
@@ -213,7 +213,7 @@ def noting_answers() -> Setting[dict[tuple[int, str], tuple[Any, str, Any]]]:
     return Setting(_asked, {})
 
 
-def told_trainable(x: Any, answer: bool) -> bool:
+def note_trainable(x: Any, answer: bool) -> bool:
     """Return ``answer``, the value of ``x.trainable``, and note it for the trace."""
     asked = _asked.get()
     if asked is not None:
@@ -329,14 +329,14 @@ class Derivation:
         self.met = ""
         self.changed: dict[int, tuple[Variable, Any]] = {}
 
-    def meet(self, eps: float, size: float, what: str) -> None:
+    def note_limit(self, eps: float, size: float, what: str) -> None:
         """Note that the derivative at this point is a limit, and why."""
         self.eps, self.size = max(self.eps, eps), min(self.size, size)
         self.met = self.met or what
 
     def join(self, other: Derivation) -> None:
         """Note what another derivation did, which was a part of this one."""
-        self.meet(other.eps, other.size, other.met)
+        self.note_limit(other.eps, other.size, other.met)
         self.changed = other.changed | self.changed
 
 
@@ -351,7 +351,7 @@ def changing(variable: Variable, before: Any) -> None:
         derivation.changed.setdefault(variable.id, (variable, before))
 
 
-def tell_lacking(why: str, strict: bool = False) -> None:
+def report_missing_terms(why: str, strict: bool = False) -> None:
     """Warn that a derivative lacks terms, or raise if that is an error."""
     if strict or strictness.get():
         raise GradientError(why)

@@ -34,7 +34,7 @@ def _counts() -> bool:
 COUNTS = _counts()
 
 
-class Kept:
+class ReusedArrays:
     """Makes flat arrays, and reuses each one when nothing refers to it, or to a part of it.
 
     New memory costs more than a pass over memory that was used before: the system clears it.
@@ -139,7 +139,7 @@ REPLACED = Replaced()
 # -- what is made from plugins ---------------------------------------------------------------------
 
 
-class Made:
+class KernelCaches:
     """Objects that keep what was made from the kernels and executors of plugins.
 
     A look-up costs nothing more for it: the method ``forget_made`` of an object empties its tables
@@ -202,4 +202,4 @@ class Made:
 
 
 #: What is made from the plugins of this process.
-MADE = Made()
+KERNEL_CACHES = KernelCaches()

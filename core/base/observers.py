@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .user_code import Site
 
 
-class Everything(dict[int, Any]):
+class AllRecords(dict[int, Any]):
     """The records of a recorder that follows every tensor."""
 
     def __contains__(self, id: object) -> bool:

@@ -26,24 +26,24 @@ PACKAGE = __name__.partition(".")[0]
 
 
 @cache
-def late(name: str) -> Any:
+def lazy_module(name: str) -> Any:
     """Return a module of the package, importing it if necessary."""
     with IMPORTING:  # not half of it, while another thread imports it
         return import_module(f"{PACKAGE}.{name}")
 
 
-def late_entry(module: str, table: str, key: Any) -> Callable[..., Any]:
+def lazy_entry(module: str, table: str, key: Any) -> Callable[..., Any]:
     """Return a function from a table of a module that is imported when the function first runs."""
 
     def entry(*given: Any, **params: Any) -> Any:
-        return getattr(late(module), table)[key](*given, **params)
+        return getattr(lazy_module(module), table)[key](*given, **params)
 
     return entry
 
 
 def registry() -> Registry:
     """Return the registry; plugins are discovered on the first call."""
-    found: Registry = late("core.registry.host").registry()
+    found: Registry = lazy_module("core.registry.host").registry()
     return found
 
 
@@ -52,7 +52,7 @@ def op_named(name: str) -> Any:
     return ops[name]
 
 
-def face() -> Any:
+def public_package() -> Any:
     """Return the package, whose attributes are the public functions."""
     return sys.modules[PACKAGE]
 

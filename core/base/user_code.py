@@ -20,7 +20,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from ..errors import TraceError
-from .table import PACKAGE, face, registry
+from .table import PACKAGE, public_package, registry
 
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -314,7 +314,7 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
     if name in _ADVICE:
         return _ADVICE[name]
-    ours = getattr(face(), name, None)
+    ours = getattr(public_package(), name, None)
     if name not in _MEANT and callable(ours) and not isinstance(ours, type):  # no dtype
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
     return _KEEP

@@ -431,7 +431,9 @@ def leave(x: Any, like: Tensor, level: int) -> Tensor:
     if has_level(x.array, level):
         return UNHIDE(x, like, level=level)
     result: Tensor
-    if _elsewhere(x, like):  # it stays there; only the number of examples is taken from ``like``
+    if _on_different_backends(
+        x, like
+    ):  # it stays there; only the number of examples is taken from ``like``
         one: Tensor = ops["expand_dims"](x, axis=(0,))
         result = ops["broadcast_to"](one, shape=(like.shape[0], *x.shape))
     else:
@@ -439,7 +441,7 @@ def leave(x: Any, like: Tensor, level: int) -> Tensor:
     return result
 
 
-def _elsewhere(x: Tensor, like: Tensor) -> bool:
+def _on_different_backends(x: Tensor, like: Tensor) -> bool:
     """Return whether two tensors of known values are arrays of different backends."""
     arrays = x.array, like.array
     if type(arrays[0]) is type(arrays[1]) or any(map(is_transformed, arrays)):

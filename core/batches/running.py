@@ -119,7 +119,7 @@ def _batch(op: Op) -> Callable[..., Any]:
     apply = _applied(op)
     several = len(op.inputs) > 1 or op.variadic
     if several and op.batch != "elementwise":
-        return Run(op, _in_branches(op, apply))
+        return BatchedRun(op, _in_branches(op, apply))
     if op.batch == "elementwise" and isinstance(op, BinaryOp):
         apply = _pairwise(op, apply)
     return _in_branches(op, apply)
@@ -139,7 +139,7 @@ def _in_branches(op: Op, apply: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-class Run:
+class BatchedRun:
     """Runs an op of several inputs on batches.
 
     It is looked up for every call, not remembered, because what it does depends on the tapes.

@@ -150,7 +150,7 @@ def static_key(leaf: Any, what: str) -> Any:
     return (type(leaf), leaf)
 
 
-def dtype_beside(leaf: Any, spec: TensorSpec) -> str:
+def argument_dtype(leaf: Any, spec: TensorSpec) -> str:
     """Return the dtype of a tensor among arguments; for a Python number, the declared dtype."""
     weak = type(leaf) in SCALARS or is_open(leaf)
     return spec.dtype.name if weak else as_tensor(leaf).dtype.name

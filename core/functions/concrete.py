@@ -13,8 +13,8 @@ import numpy as np
 from ..base.array_types import TensorSpec, describe
 from ..base.context import active_graph, active_tapes, tracing_into
 from ..base.dtypes import SCALARS
-from ..base.lifetimes import MADE, REPLACED
-from ..base.sizes import Open, holds, is_open
+from ..base.lifetimes import KERNEL_CACHES, REPLACED
+from ..base.sizes import Open, contains_instance, is_open
 from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..errors import TraceError
@@ -29,11 +29,11 @@ from ..tensors.tensor import Tensor
 from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
 from .arguments import (
+    argument_dtype,
     as_declared,
     as_inputs,
     call_text,
     conflicting_sizes,
-    dtype_beside,
     fit,
     fits_surely,
     same_value,
@@ -45,7 +45,7 @@ from .arguments import (
 Asides = tuple[Any, list[Tensor], list[Tensor | None]]
 
 
-class _Kept:
+class _PickledAsFile:
     """Base of functions that pickle saves as the bytes of a file; copies copy each attribute."""
 
     #: The service that reduces it for pickle.
@@ -66,7 +66,7 @@ class _Kept:
         return twin
 
 
-class ConcreteFunction(_Kept):
+class ConcreteFunction(_PickledAsFile):
     """One trace of a function: a graph with the structure of its arguments and results.
 
     Parameters
@@ -129,7 +129,7 @@ class ConcreteFunction(_Kept):
         self.results = results
         self.specs = [leaf for leaf in flatten(arguments) if isinstance(leaf, TensorSpec)]
         registry().meanings.compare()
-        self.meanings, self.seen_plugins = MADE.meanings, MADE.count
+        self.meanings, self.seen_plugins = KERNEL_CACHES.meanings, KERNEL_CACHES.count
         self._retyped: dict[tuple[str, ...], ConcreteFunction] = {}
         self._named = [
             (i, f"argument {symbol.name or i!r}", spec.names)
@@ -144,7 +144,7 @@ class ConcreteFunction(_Kept):
             tensors = with_checked_specs(tensors, self.specs)
         return self.call_flat(tensors)
 
-    def with_asides(self, *args: Any, **kwargs: Any) -> Asides:
+    def with_losses_and_masks(self, *args: Any, **kwargs: Any) -> Asides:
         """Return the results of a call, the terms that it adds to the loss, and the masks."""
         if not (self.added or self.masks):
             return self(*args, **kwargs), [], []
@@ -210,7 +210,7 @@ class ConcreteFunction(_Kept):
             return args, kwargs
         kwargs, rest, found = dict(kwargs), list(args), []
         by_name = [name for name in self.names if name in kwargs and name not in named]
-        constants = [not holds(flatten(x), TensorSpec) for x in declared]
+        constants = [not contains_instance(flatten(x), TensorSpec) for x in declared]
         whole = len(args) + len(by_name) == len(declared)
         for i, (x, constant) in enumerate(zip(declared, constants)):
             if i < len(self.names) and self.names[i] in by_name:
@@ -222,7 +222,7 @@ class ConcreteFunction(_Kept):
             elif rest:
                 found.append(rest.pop(0))
         for name, x in named.items():
-            if name not in kwargs and not holds(flatten(x), TensorSpec):
+            if name not in kwargs and not contains_instance(flatten(x), TensorSpec):
                 kwargs[name] = x
         return (*found, *rest), kwargs
 
@@ -254,7 +254,7 @@ class ConcreteFunction(_Kept):
         pairs = zip(flatten(given), flatten(self.arguments), strict=True)
         tensors = [(x, spec) for x, spec in pairs if isinstance(spec, TensorSpec)]
         try:
-            dtypes = tuple([dtype_beside(x, spec) for x, spec in tensors])
+            dtypes = tuple([argument_dtype(x, spec) for x, spec in tensors])
         except (TypeError, ValueError):  # not a tensor
             return None
         if dtypes not in self.also:
@@ -315,11 +315,11 @@ class ConcreteFunction(_Kept):
     @property
     def of_other_plugins(self) -> bool:
         """Whether an op, a kernel or a gradient rule has changed since it was traced."""
-        if self.seen_plugins != MADE.count:
+        if self.seen_plugins != KERNEL_CACHES.count:
             registry().meanings.compare()
-            if self.meanings != MADE.meanings:
+            if self.meanings != KERNEL_CACHES.meanings:
                 return True
-            self.seen_plugins = MADE.count
+            self.seen_plugins = KERNEL_CACHES.count
         return False
 
     def call_flat(self, tensors: Sequence[Tensor]) -> Any:
@@ -378,7 +378,7 @@ class Output:
         self.index = index
 
 
-class RestoredFunction(_Kept):
+class RestoredFunction(_PickledAsFile):
     """A function without its Python code: it runs the trace that fits its arguments.
 
     Parameters
@@ -415,10 +415,12 @@ class RestoredFunction(_Kept):
         bound = self._bound(args, kwargs)
         return self.select(bound.args, bound.kwargs)(*bound.args, **bound.kwargs)
 
-    def with_asides(self, *args: Any, **kwargs: Any) -> Asides:
+    def with_losses_and_masks(self, *args: Any, **kwargs: Any) -> Asides:
         """Return the results of a call, the terms that it adds to the loss, and the masks."""
         bound = self._bound(args, kwargs)
-        return self.select(bound.args, bound.kwargs).with_asides(*bound.args, **bound.kwargs)
+        return self.select(bound.args, bound.kwargs).with_losses_and_masks(
+            *bound.args, **bound.kwargs
+        )
 
     def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         """Return the arguments by parameter, with defaults, and the first one as tensors."""
@@ -514,7 +516,7 @@ def output_of(leaf: Any, closure: Closure) -> Any:
     if isinstance(leaf, ValueHolder) or is_open(leaf):  # its value differs between runs
         leaf = as_tensor(leaf)
     if not isinstance(leaf, Tensor):
-        if holds(_parts(leaf), Open):
+        if contains_instance(_parts(leaf), Open):
             raise TraceError(
                 f"{closure.graph.name}: it returns {leaf!r}, with a size that is unknown while "
                 "tracing; return the size itself, or a tensor of sizes (gradtape.stack)"

@@ -42,7 +42,7 @@ from ..graphs.optimize import prune
 from ..graphs.replay import own_shapes, replay
 from ..ops.dispatch import is_transformed
 from ..ops.rule import Composed
-from ..tape.missing_gradients import severed, tell
+from ..tape.missing_gradients import raise_or_warn, severed
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
@@ -114,7 +114,7 @@ class Branch(Graph):
         self.assignments.add(self.nodes[-1])
 
 
-class _Taker(Capture[Branch]):
+class _BranchCapture(Capture[Branch]):
     """Turns tensors from outside into inputs of a branch, if tapes may follow them."""
 
     def __init__(self, branch: Branch, around: tuple[Recorder, ...]) -> None:
@@ -137,7 +137,7 @@ class _Taker(Capture[Branch]):
         for recorder in self._around:
             recorder.record_read(*read)
 
-    def _is_told(self, node: Node) -> bool:
+    def _is_reported(self, node: Node) -> bool:
         return node not in self.graph.assignments
 
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
@@ -177,7 +177,7 @@ def trace_branch(
     its assigned value.
     """
     branch = Branch(name, parent)
-    taker = _Taker(branch, active_tapes.get())
+    taker = _BranchCapture(branch, active_tapes.get())
     with tracing_into(branch, taker):
         given = [Tensor(branch.input(spec)) for spec in inputs]
         for variable in held:
@@ -375,7 +375,7 @@ class Program(Op):
             tape.watch(sources)
             ys = self.eager(xs, order - 1, params)
         if not strict:
-            tell(severed(tape, ys, sources), False)
+            raise_or_warn(severed(tape, ys, sources), False)
         found: list[Tensor] = tape.gradient(
             [ys[i] for i in followed],
             sources,
@@ -419,7 +419,7 @@ class Program(Op):
         if inside is None:
             with muting() if order else nullcontext():
                 if followed:
-                    return self.eager([_apart(x) for x in inputs], order, params)
+                    return self.eager([_with_own_id(x) for x in inputs], order, params)
                 with recording_to(()):
                     found = self.eager([Tensor(x) for x in arrays], order, params)
                 return [y.array for y in found]
@@ -447,7 +447,7 @@ _OF_TENSORS: Any = (
 )
 
 
-def _apart(x: Any) -> Tensor:
+def _with_own_id(x: Any) -> Tensor:
     """Return an input as a tensor with a separate id."""
     result: Tensor = ops["identity"](x) if type(x) is Tensor else Tensor(x)
     return result

@@ -138,7 +138,7 @@ class Arguments:
         ]
         self.variables = {x.id for x in itertools.chain(*leaves) if isinstance(x, Variable)}
         many = len(leaves) - len(optional)
-        self.layout = Layout(
+        self.layout = ArgumentLayout(
             [type(leaf) for leaf in self.leaves],
             given,
             _spread([*optional, *[False] * many], counts),
@@ -182,7 +182,7 @@ def _spread(flags: Sequence[bool], counts: Sequence[int]) -> list[bool]:
     return [flag for flag, count in zip(flags, counts, strict=False) for _ in range(count)]
 
 
-class Layout:
+class ArgumentLayout:
     """The kinds of arguments, from which the argument of each returned gradient follows.
 
     Parameters
@@ -241,9 +241,9 @@ class Layout:
 
 
 @functools.lru_cache(100)
-def _of_tensors(count: int) -> Layout:
+def _of_tensors(count: int) -> ArgumentLayout:
     """Return the layout of positional arguments that are all tensors."""
-    return Layout([Tensor] * count, [True] * count, [False] * count, [False] * count, count)
+    return ArgumentLayout([Tensor] * count, [True] * count, [False] * count, [False] * count, count)
 
 
 def as_argument(leaf: Any) -> Any:

@@ -10,20 +10,20 @@ from typing import Any, ParamSpec, TypeVar
 from ..base.array_types import TensorSpec
 from ..base.context import active_graph, active_tapes, as_converted, recording_to, strictness
 from ..base.dtypes import is_differentiable
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..base.table import registry
 from ..base.tree import flatten, pack_like
 from ..batches.batched import of_each_example
 from ..errors import PluginError, TraceError
 from ..graphs.custom_gradients import GradientFunction, add_custom
-from ..ops.checks import check_rules, held_like
-from ..tape.missing_gradients import tell
+from ..ops.checks import check_rules, shaped_like
+from ..tape.missing_gradients import raise_or_warn
 from ..tensors.convert import as_tensor
 from ..tensors.custom_records import left_out, record_custom
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .arguments import identity_of, name_of
-from .custom_gradient_inputs import Arguments, Layout, Parameters, Uses
+from .custom_gradient_inputs import ArgumentLayout, Arguments, Parameters, Uses
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 P = ParamSpec("P")
@@ -149,7 +149,7 @@ class _Backward:
         self,
         call: _Call,
         grad_fn: Callable[..., Any],
-        arguments: Layout,
+        arguments: ArgumentLayout,
         variables: list[Variable],
         captured: int,
     ) -> None:
@@ -235,7 +235,7 @@ class _Backward:
             if not (self._traced or set(missing).isdisjoint(self._followed)):
                 given = [TensorSpec(*spec) for spec in self.specs]
                 reason = left_out(name_of(self.f), given, missing)
-                tell([reason], strictness.get())
+                raise_or_warn([reason], strictness.get())
         return [found.get(place) for place in tensors]
 
     def _checked(self, i: int, g: Any) -> Tensor | None:
@@ -248,7 +248,7 @@ class _Backward:
         if not TensorSpec(shape, dtype).admits(g.shape):
             raise ValueError(f"{what} has shape {g.shape}, but the argument has shape {shape}")
         if self._traced:
-            g = held_like(g, Tensor(self.inputs[i]), what)
+            g = shaped_like(g, Tensor(self.inputs[i]), what)
         result: Tensor = g if g.dtype == dtype or dtype.kind not in "fc" else g.astype(dtype)
         return result
 
@@ -329,7 +329,7 @@ def register_gradient(op_name: str, override: bool = False) -> Callable[[Fn], Fn
         op.replace_rules(fn)
         check_rules(op)
         op.rules_provider = getattr(fn, "__module__", "?")
-        MADE.meaning_changed()
+        KERNEL_CACHES.meaning_changed()
         return fn
 
     return register

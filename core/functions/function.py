@@ -51,7 +51,7 @@ from .traces import (
     checked_trace,
     leaf_names,
     on_batches,
-    told_to_train,
+    sets_training,
 )
 
 #: The attribute in which an object keeps the traces of its methods.
@@ -188,7 +188,7 @@ class Function(Generic[P, R]):
                 and reducing.get() is None
                 and not (known.trained and known.outdated)
                 and (known.seen_replaced == REPLACED.count or not known.outdated)
-                and not (known.asks_mode and told_to_train())
+                and not (known.asks_mode and sets_training())
             ):
                 known.called_again = True
                 return known.call_flat(given)

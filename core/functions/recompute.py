@@ -25,9 +25,9 @@ from ..base.context import (
     training_mode,
 )
 from ..base.dtypes import computing, computing_in, is_differentiable
-from ..base.lifetimes import MADE
-from ..base.observers import Everything, Recorder
-from ..base.sizes import unsure
+from ..base.lifetimes import KERNEL_CACHES
+from ..base.observers import AllRecords, Recorder
+from ..base.sizes import has_unknown_sizes
 from ..base.table import ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
@@ -36,7 +36,7 @@ from ..graphs.nodes import Symbol
 from ..graphs.optimize import prune
 from ..graphs.replay import replay
 from ..ops.dispatch import is_transformed
-from ..tape.missing_gradients import severed, tell
+from ..tape.missing_gradients import raise_or_warn, severed
 from ..tape.outer_tape import summing_over_examples
 from ..tape.tape import GradientTape
 from ..tensors.assignment import holding
@@ -51,12 +51,12 @@ from .custom_gradients import attach
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
 
-class _Outside(Recorder):
+class _OuterInputs(Recorder):
     """Replaces the tapes: notes what a function takes from outside, and records nothing."""
 
     def __init__(self, recorders: tuple[Recorder, ...]) -> None:
         self.recorders = recorders
-        self.records = Everything()
+        self.records = AllRecords()
         self.variables: dict[int, Variable] = {}
         #: What variables held when the function began.
         self.states: dict[int, tuple[Variable, Tensor]] = {}
@@ -151,17 +151,19 @@ def recompute_grad(f: Fn) -> Fn:
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        outside, run = _Outside(active_tapes.get()), as_converted(f)
+        outside, run = _OuterInputs(active_tapes.get()), as_converted(f)
         leaves = [as_argument(leaf) for leaf in flatten(args)]
         with recording_to(()):
-            places = pack_like(args, [_apart(leaf) for leaf in leaves])
+            places = pack_like(args, [_with_own_id(leaf) for leaf in leaves])
         with recording_to((outside,)):
             returned = run(*places, **kwargs)
         outside.hear(flatten(returned))
         for recorder in active_tapes.get():
             for variable, before in outside.states.values():
                 recorder.changing(variable, before.array)
-        again = _Again(f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside)
+        again = _RecomputedGradient(
+            f, lambda leaves: run(*pack_like(args, leaves), **kwargs), leaves, outside
+        )
         for variable in outside.variables.values():
             _ = variable.value  # reports the read to recorders
         found = iter(attach(name_of(f), again, again.inputs, _tensors(returned)))
@@ -170,7 +172,7 @@ def recompute_grad(f: Fn) -> Fn:
     return wrapper  # type: ignore[return-value]
 
 
-class _Again:
+class _RecomputedGradient:
     """The gradient function: runs a function again, under a tape."""
 
     #: It leaves nothing out and can be traced. Its function is new in each call, so none is shared.
@@ -178,7 +180,7 @@ class _Again:
     refusal = function = code = key = None
 
     def __init__(
-        self, f: Any, run: Callable[[list[Any]], Any], leaves: list[Any], outside: _Outside
+        self, f: Any, run: Callable[[list[Any]], Any], leaves: list[Any], outside: _OuterInputs
     ) -> None:
         self.grad_fn = f  # which messages name
         self.given: list[Any] = []
@@ -198,7 +200,7 @@ class _Again:
         self, upstream: Sequence[Tensor], ended: Collection[int] = ()
     ) -> list[Tensor | None]:
         """Return the gradient of each captured tensor, argument and variable."""
-        leaves = [_apart(leaf) for leaf in self.leaves]
+        leaves = [_with_own_id(leaf) for leaf in self.leaves]
         arguments = [leaf for leaf in leaves if type(leaf) is Tensor]
         sources = [*self.captured, *arguments, *self.variables]
         strict = strictness.get()
@@ -221,7 +223,7 @@ class _Again:
                 repeated = self.run(leaves)
         targets = _tensors(repeated)
         if not strict:
-            tell(severed(tape, targets, sources), False)
+            raise_or_warn(severed(tape, targets, sources), False)
         grads: list[Tensor | None] = tape.gradient(
             targets, sources, output_gradients=list(upstream)
         )
@@ -239,7 +241,7 @@ def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> AbstractContextManage
     return holding(arrays) if graph is None else graph.apart(arrays)
 
 
-def _apart(leaf: Any) -> Any:
+def _with_own_id(leaf: Any) -> Any:
     """Return an argument with a separate id, because two arguments may be the same tensor."""
     return ops["identity"](leaf) if type(leaf) is Tensor else leaf
 
@@ -286,7 +288,7 @@ def halved(graph: Graph, arrays: Sequence[Any]) -> Halves | None:
         found: Halves | None = graph.halves[key]
     else:
         specs = [TensorSpec(*spec) for spec in key]
-        found = MADE.keep(graph, graph.halves, key, lambda: _halved(graph, specs))
+        found = KERNEL_CACHES.keep(graph, graph.halves, key, lambda: _halved(graph, specs))
     return found
 
 
@@ -300,7 +302,7 @@ def _halved(graph: Graph, specs: Sequence[TensorSpec]) -> Halves | None:
                 tape.watch(sources)
                 found = replay(graph, inputs)
             targets = [y for y in found if is_differentiable(y.dtype)]
-            if any(unsure(y.shape) for y in targets) or severed(tape, found, sources):
+            if any(has_unknown_sizes(y.shape) for y in targets) or severed(tape, found, sources):
                 return None
             upstream = [whole.input(TensorSpec(y.shape, y.dtype)) for y in targets]
             gradients = tape.gradient(

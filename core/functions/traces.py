@@ -28,7 +28,7 @@ from ..base.context import (
     tracing_into,
     training_mode,
 )
-from ..base.sizes import unsure
+from ..base.sizes import has_unknown_sizes
 from ..base.tree import flatten, map_structure, pack_like, paths, sorted_keys
 from ..base.user_code import warn_user
 from ..batches.batched import HIDE, UNHIDE, has_level, levels_of
@@ -84,12 +84,12 @@ class Traces:
         self.open: dict[Any, list[tuple[Any, ConcreteFunction]]] = {}
         self._asked_for: set[Any] = set()
         self._seen: list[Any] | None = []  # the keys so far, until the warning
-        self._told = False
+        self._warned = False
 
     def known(self, key: Any) -> ConcreteFunction | None:
         """Return the trace of a key that fits the modules' training and frozen states; or None."""
         found = self.by_key.get(key)
-        if (found is None or found.asks_mode) and told_to_train():
+        if (found is None or found.asks_mode) and sets_training():
             found = self.by_key.get(_mode_key(key))
         return None if found is None or found.outdated else found
 
@@ -152,9 +152,9 @@ class Traces:
 
     def refused(self, wide: Open, call: Any, reason: Exception, names: Sequence[str]) -> None:
         """Warn, once, why a call was not traced with unknown sizes."""
-        if self._told or not self.reduce:
+        if self._warned or not self.reduce:
             return
-        self._told = True
+        self._warned = True
         columns = zip(_labels(call, names), flatten(call), flatten(wide.call), strict=True)
         what = [
             f"{label} as {b!r}" for label, a, b in columns if isinstance(b, TensorSpec) and a != b
@@ -191,7 +191,7 @@ class Traces:
             self.open = opened
 
 
-def told_to_train() -> bool:
+def sets_training() -> bool:
     """Return whether the enclosing call sets modules to training."""
     mode = training_mode.get()
     return mode is not None and bool(mode.training)
@@ -226,7 +226,7 @@ def _in_common(a: Any, b: Any) -> Any:
 
 def _file(opened: dict[Any, Any], key: Any, concrete: ConcreteFunction) -> None:
     """Add a trace to those with unknown sizes, if it has any; replace one with the same key."""
-    if any(_is_tensor(leaf) and unsure(leaf[0]) for leaf in key[1]):
+    if any(_is_tensor(leaf) and has_unknown_sizes(leaf[0]) for leaf in key[1]):
         others = [pair for pair in opened.get(_kind(key), ()) if pair[0] != key]
         by_openness = sorted([*others, (key, concrete)], key=lambda pair: _openness(pair[1]))
         opened[_kind(key)] = by_openness
@@ -351,7 +351,7 @@ def checked_trace(name: str, first: bool) -> Iterator[None]:
             raise
         raise TraceError(
             f"function {name!r}: the trace does not end: "
-            f"{_who_calls_whom(names)}, deeper than Python allows. If "
+            f"{_recursion_text(names)}, deeper than Python allows. If "
             "the value of a tensor decides (cond, or if with autograph), both branches are traced, "
             "and so is the next call. Let a Python value end the recursion, such as an integer "
             "argument, or write a loop: gradtape.while_loop"
@@ -368,7 +368,7 @@ def checked_trace(name: str, first: bool) -> Iterator[None]:
             )
 
 
-def _who_calls_whom(names: list[str]) -> str:
+def _recursion_text(names: list[str]) -> str:
     if len(names) > 1:
         return f"{' and '.join(names)} call each other"
     return f"{''.join(names) or 'a function'} calls itself"

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ..base.array_types import next_id
 from ..base.dtypes import is_differentiable
-from ..base.observers import Everything, Recorder
+from ..base.observers import AllRecords, Recorder
 from ..base.user_code import Site
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
@@ -31,7 +31,7 @@ class Capture(Recorder, Generic[G]):
     """
 
     def __init__(self, graph: G) -> None:
-        self.records = Everything()
+        self.records = AllRecords()
         self.graph = graph
         # tensors from before the trace have smaller ids
         self._first = next_id()
@@ -50,7 +50,7 @@ class Capture(Recorder, Generic[G]):
         """Return whether to follow the results of a run reported to ``method`` of a recorder."""
         raise NotImplementedError
 
-    def _is_told(self, node: Node) -> bool:
+    def _is_reported(self, node: Node) -> bool:
         """Return whether a node comes from an op that is reported to this recorder."""
         return True
 
@@ -82,7 +82,7 @@ class Capture(Recorder, Generic[G]):
         inputs: Sequence[Any],
         outputs: Sequence[Tensor],
     ) -> None:
-        nodes = list(filter(self._is_told, self.graph.nodes[self._nodes_seen :]))
+        nodes = list(filter(self._is_reported, self.graph.nodes[self._nodes_seen :]))
         self._nodes_seen = len(self.graph.nodes)
         array = outputs[0].array
         if not is_transformed(array):
@@ -167,7 +167,7 @@ class Closure(Capture[Graph]):
         self._around = around
         self.tensors: dict[Symbol, Tensor] = {}
         self._symbols: dict[int, Symbol] = {}
-        self._told: list[tuple[str, tuple[Any, ...]]] = []
+        self._reports: list[tuple[str, tuple[Any, ...]]] = []
         #: Tensors from outside whose values Python read, and the reasons for messages.
         self._reads: list[tuple[Tensor, str]] = []
 
@@ -205,13 +205,15 @@ class Closure(Capture[Graph]):
             self.tensors[symbol] = x
         return known
 
-    def tell(self, recorders: Sequence[Recorder]) -> None:
+    def report_constants(self, recorders: Sequence[Recorder]) -> None:
         """Report to recorders how the constants were computed from tensors that they may follow."""
         for recorder in recorders:
-            for method, arguments in self._told:
+            for method, arguments in self._reports:
                 getattr(recorder, method)(*arguments)
 
-    def parted(self, outputs: Sequence[Tensor], recorders: Sequence[Recorder]) -> list[Tensor]:
+    def report_lost_reads(
+        self, outputs: Sequence[Tensor], recorders: Sequence[Recorder]
+    ) -> list[Tensor]:
         """Return a graph's outputs, and tell recorders that they lack the part of what was read."""
         if not self._reads or not recorders:
             return list(outputs)
@@ -238,5 +240,5 @@ class Closure(Capture[Graph]):
     def _computed(self, method: str, arguments: tuple[Any, ...], inputs: Sequence[Any]) -> bool:
         followed = any(map(self.is_outside, inputs))
         if followed:
-            self._told.append((method, arguments))
+            self._reports.append((method, arguments))
         return followed

@@ -327,7 +327,7 @@ def _pass_on(closure: Closure, around: Capture[Any]) -> None:
     A branch runs as one op, and gradients reach only its inputs.
     """
     inner = closure.graph
-    closure.tell((around,))
+    closure.report_constants((around,))
     for symbol, tensor in closure.tensors.items():
         outer = around.symbol(tensor)
         del inner.constants[symbol]

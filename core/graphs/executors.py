@@ -11,7 +11,7 @@ from typing import Any
 from ..base.array_types import describe
 from ..base.context import Setting, muting
 from ..base.dtypes import numpy_dtype
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..base.observers import watcher
 from ..base.table import registry
 from ..base.user_code import warn_user
@@ -39,7 +39,7 @@ _OF_PROCESS = selected.get()
 _TELLING = ", telling"
 
 
-def telling() -> Setting[str]:
+def reporting_steps() -> Setting[str]:
     """Make traced functions in a block report their steps to the watcher."""
     return Setting(selected, selected.get().removesuffix(_TELLING) + _TELLING)
 
@@ -86,7 +86,7 @@ def compiled(graph: Graph, name: str | None = None) -> Run:
     name = selected.get() if name is None else name
     run = graph.runs.get(name)
     if run is None:
-        run = MADE.keep(graph, graph.runs, name, lambda: _run(graph, name))
+        run = KERNEL_CACHES.keep(graph, graph.runs, name, lambda: _run(graph, name))
     return run
 
 
@@ -94,18 +94,18 @@ def _run(graph: Graph, name: str) -> Run:
     """Return the function that runs a graph by an executor, which reports its steps if asked."""
     own = name.removesuffix(_TELLING)
     run = _guarded(graph, own, own != name)
-    return _alone(graph, run) if graph.updates else run
+    return _with_locks(graph, run) if graph.updates else run
 
 
 def _by_executor(graph: Graph, name: str) -> Any:
     """Return what an executor made for a graph, once."""
     made = graph.made.get(name)
     if made is None:
-        made = MADE.keep(graph, graph.made, name, lambda: _made(graph, name))
+        made = KERNEL_CACHES.keep(graph, graph.made, name, lambda: _made(graph, name))
     return made
 
 
-def _telling(graph: Graph, name: str) -> Run:
+def _reporting_run(graph: Graph, name: str) -> Run:
     """Return a function that runs a graph, and reports its steps if the executor can."""
 
     def run(arrays: Sequence[Any]) -> list[Any]:
@@ -137,7 +137,7 @@ def _nodes(graph: Graph) -> Iterator[Any]:
             yield from _nodes(inner)
 
 
-def _alone(graph: Graph, run: Run) -> Run:
+def _with_locks(graph: Graph, run: Run) -> Run:
     """Lock the variables that a graph assigns, from its reads to its assignments."""
     held = exclusive(graph.updates)
 
@@ -230,9 +230,9 @@ def _is_as_traced(symbol: Symbol, x: Any) -> bool:
     return bool(numpy_dtype(x.dtype) == symbol.dtype)
 
 
-def _guarded(graph: Graph, name: str, telling: bool) -> Run:
+def _guarded(graph: Graph, name: str, reporting: bool) -> Run:
     """Run a graph by what an executor made; by the plain executor if it cannot be compiled."""
-    made = _telling(graph, name) if telling else _by_executor(graph, name)
+    made = _reporting_run(graph, name) if reporting else _by_executor(graph, name)
     execute = _checking(graph, name, made)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
@@ -251,7 +251,7 @@ def _guarded(graph: Graph, name: str, telling: bool) -> Run:
             _name_op(graph, error, arrays)  # the program itself is wrong
             raise
         graph.made[name] = _explaining(instead, cause)
-        execute = _telling(graph, name) if telling else instead
+        execute = _reporting_run(graph, name) if reporting else instead
         warn_user(
             f"executor {name!r} failed for {graph.name!r} ({_in_words(cause)}); the plain executor "
             'runs it instead, one kernel call per node. executor="plain" selects that without a '

@@ -16,7 +16,17 @@ import numpy as np
 from ..base.array_types import InputSpec, TensorSpec
 from ..base.context import active_graph
 from ..base.dtypes import SCALARS
-from ..base.sizes import Dim, Open, OpenSize, Size, alone, blunt, dims_of, holds, lowered
+from ..base.sizes import (
+    Dim,
+    Open,
+    OpenSize,
+    Size,
+    contains_instance,
+    dims_of,
+    lowered,
+    size_of_atom,
+    without_expressions,
+)
 from ..base.table import ops
 from ..base.user_code import user_line
 from ..errors import TraceError
@@ -260,7 +270,9 @@ class Graph(BaseGraph):
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
         held, witnesses = settings, dict[Symbol, int]()
-        if settings and holds(settings, Open):  # before the outputs, which may also determine sizes
+        if settings and contains_instance(
+            settings, Open
+        ):  # before the outputs, which may also determine sizes
             held = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
             [Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])]
@@ -275,11 +287,11 @@ class Graph(BaseGraph):
 
     def _placed(self, dim: Dim, witnesses: dict[Symbol, int]) -> tuple[Any, ...]:
         """Return an unknown's form in formulas; add the symbol that determines it to witnesses."""
-        symbol, axis = self._home(dim)
+        symbol, axis = self._source_of_unknown(dim)
         place = witnesses.setdefault(symbol, len(witnesses))
         return ("value", place) if axis is None else ("size", place, axis)
 
-    def _home(self, dim: Dim) -> tuple[Symbol, int | None]:
+    def _source_of_unknown(self, dim: Dim) -> tuple[Symbol, int | None]:
         """Return the symbol of this graph that determines an unknown, and the axis."""
         if dim not in self.homes:
             self.homes[dim] = (self.adopt(dim.symbol), dim.axis)
@@ -305,7 +317,7 @@ class Graph(BaseGraph):
         TraceError
             If it belongs to a trace that has ended.
         """
-        like, _ = self._home(next(dims_of(value)))
+        like, _ = self._source_of_unknown(next(dims_of(value)))
         settings = {"value": value, "dtype": np.dtype(dtype).name}
         symbol: Symbol = self.add(ops["size_value"], (like,), settings)
         if symbol.dtype.kind in "iu":
@@ -315,12 +327,12 @@ class Graph(BaseGraph):
     def size_of(self, symbol: Symbol, axis: int, name: str | None) -> Size:
         """Return the size of a symbol: a new unknown, or the one with a user's name."""
         if name is None:
-            return alone(Dim(self.new_name(), symbol, axis))
+            return size_of_atom(Dim(self.new_name(), symbol, axis))
         if name not in self._named:
             for dim in self.homes:
                 if dim.name == name:  # it was generated, and another will do
                     dim.name = self.new_name()
-            self._named[name] = alone(Dim(name, symbol, axis))
+            self._named[name] = size_of_atom(Dim(name, symbol, axis))
         return self._named[name]
 
     def new_name(self) -> str:
@@ -495,7 +507,7 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
     except OpenSize:
         for spec in specs:
             if isinstance(spec, InputSpec):
-                spec.shape = blunt(spec.shape)
+                spec.shape = without_expressions(spec.shape)
         return op.infer(*specs, **settings)
     except TypeError as error:
         ranked = [getattr(spec, "shape", ()) is not None for spec in specs]

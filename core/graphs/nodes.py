@@ -11,7 +11,7 @@ import numpy as np
 from ..base.array_types import ArrayOperators, describe
 from ..base.context import active_graph
 from ..base.dtypes import numpy_dtype
-from ..base.sizes import Dim, Shape, Size, alone, as_size, planned
+from ..base.sizes import Dim, Shape, Size, as_size, planned, size_of_atom
 from ..ops.dispatch import to_numpy
 from ..tensors.op import Op
 from .sizes import Integers
@@ -114,7 +114,7 @@ class Symbol(ArrayOperators):
         if self.integers is None:
             dim = Dim(self.name or self.graph.new_name(), self, None)
             self.graph.homes[dim] = (self, None)
-            self.integers = np.array(alone(dim), object)
+            self.integers = np.array(size_of_atom(dim), object)
         return self.integers[()]
 
     def gone(self) -> str | None:

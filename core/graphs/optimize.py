@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.sizes import unsure
+from ..base.sizes import has_unknown_sizes
 from ..ops.backend import Backend
 from ..ops.dispatch import backend_for_type, is_transformed
 from ..tensors.op import Op
@@ -133,7 +133,7 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
     if node.several or node.witnesses:
         return None
     (symbol,) = node.outputs
-    if unsure(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
+    if has_unknown_sizes(symbol.shape) or prod(symbol.shape) > _LARGEST_FOLDED:  # type: ignore[arg-type]
         return None
     given = []
     for x in node.inputs:
@@ -141,7 +141,7 @@ def folded(node: Node, known: Mapping[Symbol, Any], owner: Backend) -> Any:
             given.append(x)
         elif x in known:
             given.append(known[x])
-        elif op.reads == "shapes" and not unsure(x.shape):
+        elif op.reads == "shapes" and not has_unknown_sizes(x.shape):
             given.append(owner.shape_witness(owner.asarray(np.zeros(x.shape, x.dtype))))
         else:
             return None

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..base.generated import function_from
 from ..base.observers import stage
-from ..base.sizes import unsure
+from ..base.sizes import has_unknown_sizes
 from ..errors import BackendUnavailable, DistributedError, PluginError
 from ..ops.backend import Backend
 from ..ops.dispatch import backend_for_type, current_backend, scope_of, settled
-from ..ops.kernels import told
+from ..ops.kernels import reporting_kernel
 from ..tensors.assignment import set_arrays
 from ..tensors.op import BinaryOp, Op
 from .graph import Graph
@@ -138,15 +138,15 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
     variables = program.variables
     runs: dict[str, Run] = {}
 
-    def run(arrays: Sequence[Any], telling: bool = False) -> list[Any]:
+    def run(arrays: Sequence[Any], reporting: bool = False) -> list[Any]:
         some = arrays[0] if arrays else variables[0].array if variables else None
         owner = current_backend() if some is None else backend_for_type(type(some))
         if not owner.waits or some is None:
-            return run_at(owner.name, owner, arrays, telling)
+            return run_at(owner.name, owner, arrays, reporting)
         with scope_of((some,)):  # results and constants go to the arrays' device
-            return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays, telling)
+            return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays, reporting)
 
-    def run_at(place: str, owner: Backend, arrays: Sequence[Any], telling: bool) -> list[Any]:
+    def run_at(place: str, owner: Backend, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         found = runs.get(place)
         if found is None:
             with compiling():
@@ -154,18 +154,18 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
             if found is None:
                 found = node_by_node(program, owner, arrays)
             runs[place] = found
-        return getattr(found, "watched", found)(arrays) if telling else found(arrays)
+        return getattr(found, "watched", found)(arrays) if reporting else found(arrays)
 
     def explain() -> str:
-        told = [f"on {name}: {_told(program, found)}" for name, found in runs.items()]
+        told = [f"on {name}: {_plan_text(program, found)}" for name, found in runs.items()]
         return "\n".join(told) or "it has not run yet; how it is compiled depends on the arrays"
 
     run.explain = explain  # type: ignore[attr-defined]
-    run.watched = functools.partial(run, telling=True)  # type: ignore[attr-defined]
+    run.watched = functools.partial(run, reporting=True)  # type: ignore[attr-defined]
     return run
 
 
-def _told(program: Graph, run: Run) -> str:
+def _plan_text(program: Graph, run: Run) -> str:
     explain = getattr(run, "explain", None)
     if explain is None:
         return f"plain, one kernel call for each of {len(program.nodes)} nodes"
@@ -190,7 +190,7 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
     def watched(arrays: Sequence[Any]) -> list[Any]:
         if not made:
             with stage("(compiling once more, to be watched)"):
-                made.append(_compile(program, owner, arrays, telling=True))
+                made.append(_compile(program, owner, arrays, reporting=True))
         return made[0](*arrays)
 
     def run(arrays: Sequence[Any]) -> list[Any]:
@@ -201,11 +201,11 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
 
 
 def _compile(
-    program: Graph, owner: Backend, arrays: Sequence[Any], telling: bool = False
+    program: Graph, owner: Backend, arrays: Sequence[Any], reporting: bool = False
 ) -> Callable[..., list[Any]]:
     """Write the program as Python source with numbered names only, and compile it.
 
-    If ``telling`` is true, each kernel reports to the watcher.
+    If ``reporting`` is true, each kernel reports to the watcher.
     """
     scope: dict[str, Any] = {"__name__": __name__}  # no user's code, for the lines of messages
     names: dict[Symbol, str] = {}
@@ -231,7 +231,7 @@ def _compile(
             names[symbol] = f"v{len(names)}"
         targets = ", ".join(names[symbol] for symbol in node.outputs)
         targets += "," if node.several else ""
-        lines.append(f"    {targets} = {_expression(node, names, scope, owner, telling)}")
+        lines.append(f"    {targets} = {_expression(node, names, scope, owner, reporting)}")
         here = dict.fromkeys((*node.inputs, *node.outputs))
         free = [names[x] for x in here if last_use.get(x) == i and x not in known]
         if free:
@@ -242,7 +242,7 @@ def _compile(
             f"    {', '.join(lasting)}, = {_bind(scope, 'a', settled)}(({', '.join(lasting)},))"
         )
     for variable, symbol in program.updates.items():
-        if unsure(symbol.shape):
+        if has_unknown_sizes(symbol.shape):
             lines.append(f"    {_bind(scope, 'a', variable.check_shape)}({names[symbol]}.shape)")
     if program.updates:
         new = "".join(f"{names[symbol]}, " for symbol in program.updates.values())
@@ -253,7 +253,7 @@ def _compile(
 
 
 def _expression(
-    node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend, telling: bool
+    node: Node, names: dict[Symbol, str], scope: dict[str, Any], owner: Backend, reporting: bool
 ) -> str:
     if isinstance(node.op, Read):
         return f"{_bind(scope, 'r', node.op.variable)}.array"
@@ -262,8 +262,8 @@ def _expression(
         for x in node.inputs
     ]
     kernel = kernel_of(node, owner)
-    if telling:
-        kernel = told(node.op.name, owner, kernel)
+    if reporting:
+        kernel = reporting_kernel(node.op.name, owner, kernel)
     return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
 
 

@@ -14,9 +14,9 @@ from ..base.context import (
     active_batches,
     active_graph,
     active_tapes,
+    effect_masks,
     init_scope,
     meaning,
-    meant,
     running,
     tracing_into,
 )
@@ -50,7 +50,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     for symbol, array in local_constants(graph, [x.array for x in inputs]).items():
         values[symbol] = Tensor(array)
     if graph.closure is not None and active_tapes.get():
-        graph.closure.tell(active_tapes.get())
+        graph.closure.report_constants(active_tapes.get())
         for symbol, tensor in graph.closure.tensors.items():
             if symbol in values and values[symbol].array is tensor.array:  # on the same backend
                 values[symbol] = tensor
@@ -64,7 +64,7 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
             given, params = node.settled(given)  # type: ignore[assignment]
             if op.effect:
                 given = [_acts(given[0]), *given[1:]]
-            run = run_for_meant if meant() and node.graphs else _run
+            run = run_with_masked_effects if effect_masks() and node.graphs else _run
             result = run(op, given, params)
             outputs = result if isinstance(result, list) else [result]
         elif isinstance(op, CustomGradient):
@@ -86,12 +86,16 @@ def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     for variable, array in zip(graph.updates, new, strict=True):
         variable.assign(Tensor(array))
     outputs = [values[symbol] for symbol in graph.outputs]
-    return outputs if graph.closure is None else graph.closure.parted(outputs, active_tapes.get())
+    return (
+        outputs
+        if graph.closure is None
+        else graph.closure.report_lost_reads(outputs, active_tapes.get())
+    )
 
 
 def _acts(acts: Tensor) -> Tensor:
     """Return the examples that an effect applies to, of those that it was traced for."""
-    for chosen in meant():
+    for chosen in effect_masks():
         acts = ops["logical_and"](acts, chosen)
     return acts
 
@@ -100,16 +104,16 @@ def _run(op: Op, given: Sequence[Any], params: dict[str, Any]) -> Any:
     return op(*given, **params)
 
 
-def run_for_meant(op: Op, given: Sequence[Any], params: dict[str, Any]) -> Any:
+def run_with_masked_effects(op: Op, given: Sequence[Any], params: dict[str, Any]) -> Any:
     """Run an op that runs graphs, with their effects only for the examples that are meant.
 
     Their mask is one more input of the op and its graphs, so that it gets into loops and batches as
     other values do.
     """
     graphs = [] if params.get("order") else [x for x in params.values() if isinstance(x, Graph)]
-    if not meant() or not any(node.acts for graph in graphs for node in graph.nodes):
+    if not effect_masks() or not any(node.acts for graph in graphs for node in graph.nodes):
         return op(*given, **params)
-    first, *others = meant()
+    first, *others = effect_masks()
     for mask in others:
         first = ops["logical_and"](first, mask)
     masked = {k: _masked(x) if isinstance(x, Graph) else x for k, x in params.items()}

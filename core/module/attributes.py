@@ -15,8 +15,8 @@ import numpy as np
 
 from ..base.context import active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.observers import Everything
-from ..base.table import late
+from ..base.observers import AllRecords
+from ..base.table import lazy_module
 from ..base.user_code import warn_user
 from ..functions.arguments import found_by_name, pickled_as_code
 from ..functions.function import Function
@@ -57,7 +57,7 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
         return
     if inspect.isdatadescriptor(inspect.getattr_static(type(module), name, None)):
         return
-    if is_tensor and variable.trainable and _is_meant(value):
+    if is_tensor and variable.trainable and _is_in_computation(value):
         return
     lost = "does not train" if variable.trainable else "is no variable of the module"
     told = (
@@ -70,11 +70,13 @@ def check_replaced(module: Module, name: str, variable: Variable, value: Any) ->
     warn_user(told.format("replaces"), UserWarning)
 
 
-def _is_meant(value: Tensor) -> bool:
+def _is_in_computation(value: Tensor) -> bool:
     """Return whether a tape records, a layer is called, or the value is a batch of ``vmap``."""
-    if late("core.module.losses_and_masks").passing.get():  # a layer that computes another's weight
+    if lazy_module(
+        "core.module.losses_and_masks"
+    ).passing.get():  # a layer that computes another's weight
         return True
-    if any(type(tape.records) is not Everything for tape in active_tapes.get()):
+    if any(type(tape.records) is not AllRecords for tape in active_tapes.get()):
         return True
     return is_transformed(value.array) and not hasattr(value.array, "graph")
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..base.array_types import TensorSpec
 from ..base.context import Mode, as_converted, training_mode
-from ..base.sizes import blunt, unsure
+from ..base.sizes import has_unknown_sizes, without_expressions
 from ..base.tree import flatten, map_structure
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
@@ -137,7 +137,9 @@ def remembering_signatures(call: Callable[..., Any]) -> Callable[..., Any]:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
         result = as_converted(call)(self, *args, **kwargs)
         state = self.__dict__
-        state[OUTPUT] = _lasting(result.array.shape) if type(result) is Tensor else _shapes(result)
+        state[OUTPUT] = (
+            _without_unknowns(result.array.shape) if type(result) is Tensor else _shapes(result)
+        )
         calls = state.get(CALLS)
         if calls is None:
             calls = state[CALLS] = {}
@@ -156,14 +158,14 @@ def _shapes(result: Any) -> Any:
     """Return the shape of a result; the shapes in a list, if it is several tensors."""
     if isinstance(result, (list, tuple, dict)):
         shapes = [getattr(x, "shape", None) for x in flatten(result)]
-        return [_lasting(shape) for shape in shapes if shape is not None]
+        return [_without_unknowns(shape) for shape in shapes if shape is not None]
     shape = getattr(result, "shape", None)
-    return None if shape is None else _lasting(shape)
+    return None if shape is None else _without_unknowns(shape)
 
 
-def _lasting(shape: Any) -> Any:
+def _without_unknowns(shape: Any) -> Any:
     """Return a shape that may be kept: unknown sizes, which belong to a trace, become None."""
-    return blunt(shape) if unsure(shape) else shape
+    return without_expressions(shape) if has_unknown_sizes(shape) else shape
 
 
 #: Types of plain values, which contain no variables or modules.
@@ -173,11 +175,11 @@ PLAIN = frozenset({bool, int, float, str, type(None)})
 def _signature_of(x: Any) -> Any:
     kind = type(x)
     if kind is Tensor:
-        return (_lasting(x.array.shape), x.dtype)
+        return (_without_unknowns(x.array.shape), x.dtype)
     if kind in PLAIN:
         return (kind, x)
     if isinstance(x, (np.ndarray, np.generic)):
-        return (_lasting(x.shape), x.dtype)
+        return (_without_unknowns(x.shape), x.dtype)
     if isinstance(x, (list, tuple)):
         return tuple(_signature_of(item) for item in x)
     if isinstance(x, dict):
@@ -187,7 +189,7 @@ def _signature_of(x: Any) -> Any:
 
 def _spec_of(x: Any) -> Any:
     if isinstance(x, (Tensor, np.ndarray, np.generic, Variable)):
-        return TensorSpec(_lasting(x.shape), x.dtype)
+        return TensorSpec(_without_unknowns(x.shape), x.dtype)
     if hasattr(x, "__array__") and not isinstance(x, type):  # a table: ops accept it as an array
         try:
             array = as_tensor(x)

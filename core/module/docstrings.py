@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
+def complete_docstring(documented: Any, *texts: str, **values: str) -> None:
     """Complete a class's docstring from the ``_family`` of its bases, or a function's from texts.
 
     The texts have sections. The docstring gets the parameters that the object takes and does not
@@ -17,19 +17,21 @@ def complete_docstring(thing: Any, *texts: str, **values: str) -> None:
 
     Parameters
     ----------
-    thing
+    documented
         The class, whose docstring is made when it is first read; or the function.
     texts
         The texts for a function.
     values
         What replaces ``{name}`` in the docstring and in the texts.
     """
-    if not thing.__doc__ or not thing.__module__.startswith(f"{__name__.partition('.')[0]}."):
+    if not documented.__doc__ or not documented.__module__.startswith(
+        f"{__name__.partition('.')[0]}."
+    ):
         return
-    if isinstance(thing, type):
-        thing.__doc__ = _Docstring(thing.__doc__, values)  # type: ignore[assignment]
+    if isinstance(documented, type):
+        documented.__doc__ = _Docstring(documented.__doc__, values)  # type: ignore[assignment]
     else:
-        thing.__doc__ = _complete(thing, thing.__doc__, texts, values)
+        documented.__doc__ = _complete(documented, documented.__doc__, texts, values)
 
 
 class _Docstring:
@@ -54,11 +56,11 @@ def summary_of(cls: type[Any]) -> str:
     return inspect.cleandoc(own or "").partition("\n")[0]
 
 
-def _complete(thing: Any, own: str, texts: Sequence[str], values: Mapping[str, str]) -> str:
+def _complete(documented: Any, own: str, texts: Sequence[str], values: Mapping[str, str]) -> str:
     from ..ops import docstrings
 
     text, sections = docstrings.parsed(own)
-    taken = list(inspect.signature(thing).parameters)
+    taken = list(inspect.signature(documented).parameters)
     for told in texts:
         for title, section in docstrings.parsed(told)[1].items():
             if title in ("Parameters", "Attributes"):

@@ -63,7 +63,7 @@ def added_losses(root: Module) -> list[Any]:
     found = []
     for module in (root, *root.submodules):
         for value in ADDED.get(module, ()):
-            if value is None or _is_gone(value):
+            if value is None or _trace_has_ended(value):
                 raise TraceError(
                     f"layer {module.name!r} ({type(module).__name__}): it last added to the loss "
                     "in a trace or a vmap that has ended; read losses within that and return them, "
@@ -73,7 +73,7 @@ def added_losses(root: Module) -> list[Any]:
     return found
 
 
-def _is_gone(value: Any) -> bool:
+def _trace_has_ended(value: Any) -> bool:
     gone = getattr(value.array, "gone", None)
     return gone is not None and gone() is not None
 
@@ -112,7 +112,7 @@ def keep_adding(root: Module) -> None:
         if values is None:
             if module in IN_TRACES:
                 ADDED[module] = [None]
-        elif any(value is None or _is_gone(value) for value in values):
+        elif any(value is None or _trace_has_ended(value) for value in values):
             IN_TRACES[module] = True
 
 

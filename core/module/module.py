@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...hints import Lacking, hinted
-from ..base.context import told_trainable
+from ..base.context import note_trainable
 from ..base.lifetimes import REPLACED
 from ..base.table import services
 from ..functions.concrete import RestoredFunction
@@ -125,7 +125,7 @@ class Module:
         :class:`BatchNorm` uses its moving statistics. After freezing and thawing, the same
         variables train as before. Files store this setting.
         """
-        return told_trainable(self, not is_frozen(self))
+        return note_trainable(self, not is_frozen(self))
 
     @trainable.setter
     def trainable(self, value: bool) -> None:

@@ -156,7 +156,7 @@ def is_unbuilt(module: Any) -> bool:
     return getattr(module, "built", True) is False
 
 
-def lacks_weights(module: Any) -> bool:
+def has_future_weights(module: Any) -> bool:
     """Return whether a layer will have weights of its own, which do not exist yet."""
     return is_unbuilt(module) and getattr(module, "weight_names", ()) != ()
 

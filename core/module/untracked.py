@@ -18,7 +18,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .calls import PLAIN
 from .module import Module
-from .summary import lacks_weights
+from .summary import has_future_weights
 
 # So many objects are looked at.
 _MOST = 10_000
@@ -123,7 +123,7 @@ def _is_lost(item: Variable | Module) -> bool:
     """Return whether somebody would miss it; not the states of optimizers and metrics."""
     if isinstance(item, Variable):
         return True
-    return lacks_weights(item) or bool(item.trainable_variables)
+    return has_future_weights(item) or bool(item.trainable_variables)
 
 
 def _children(owner: Any) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.array_types import Handle
+from ..base.array_types import ArrayHandle
 from ..base.dtypes import SCALARS, is_differentiable, kind_of, numpy_dtype
 from ..base.sizes import same_shape, shapes_differ
 from ..base.table import F, above
@@ -45,7 +45,7 @@ class Check:
 
     def held(self, gradient: Any, g: Any) -> Any:
         """Return a gradient in the shape and dtype of ``g``; raise if it has another shape."""
-        if not _hold_tensors(g):  # a rule that calls public functions in some cases only
+        if not _contain_tensors(g):  # a rule that calls public functions in some cases only
             gradient = _as_arrays(gradient)
         return _checked_gradient(self.op, self.name, gradient, g)
 
@@ -87,7 +87,7 @@ class _OnTensors:
         self.needed = False
 
     def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
-        on_arrays = not _hold_tensors(g)
+        on_arrays = not _contain_tensors(g)
         if not (self.needed and on_arrays):
             try:
                 found = self.fn(g, *args, **keywords)
@@ -95,7 +95,7 @@ class _OnTensors:
                 if not on_arrays:
                     raise
             else:
-                if not (on_arrays and _hold_tensors(found)):
+                if not (on_arrays and _contain_tensors(found)):
                     return found
             self.needed = True
         found = self.fn(_as_tensors(g), *map(_as_tensors, args), **keywords)
@@ -113,23 +113,23 @@ class _FirstRuns(_OnTensors):
 
     def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
         found = super().__call__(g, *args, **keywords)
-        if not self.needed and self.rule.plain[0] is self and not _hold_tensors(g):
+        if not self.needed and self.rule.plain[0] is self and not _contain_tensors(g):
             self.rule.plain = self.fn, *self.rule.plain[1:]
             self.rule.belongs_to(self.op.name)
             self.op.rules = self.op.rules  # updates the quick paths
         return found
 
 
-def _hold_tensors(value: Any) -> bool:
+def _contain_tensors(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return any(map(_hold_tensors, value))
-    return isinstance(value, Handle)
+        return any(map(_contain_tensors, value))
+    return isinstance(value, ArrayHandle)
 
 
 def _as_tensors(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(_as_tensors, value))
-    if value is None or type(value) in SCALARS or isinstance(value, Handle):
+    if value is None or type(value) in SCALARS or isinstance(value, ArrayHandle):
         return value
     return above.Tensor(value)
 
@@ -137,7 +137,7 @@ def _as_tensors(value: Any) -> Any:
 def _as_arrays(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(map(_as_arrays, value))
-    return value.array if isinstance(value, Handle) else value
+    return value.array if isinstance(value, ArrayHandle) else value
 
 
 def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,7 +147,7 @@ def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., 
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
         if op.broadcasts:  # summed to the input's shape and cast to its dtype later
             _check_shape(op, name, gradient, g)
-            gradient = held_like(gradient, g, _what(op, name))
+            gradient = shaped_like(gradient, g, _what(op, name))
             return gradient if kind_of(g.dtype) == "c" else _in_dtype_of(x, gradient)
         return _checked_gradient(op, name, gradient, x)
 
@@ -193,10 +193,10 @@ def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[.
 
 def _checked_gradient(op: Primitive, name: str, gradient: Any, x: Any) -> Any:
     _check_shape(op, name, gradient, x)
-    return _in_dtype_of(x, held_like(gradient, x, _what(op, name)))
+    return _in_dtype_of(x, shaped_like(gradient, x, _what(op, name)))
 
 
-def held_like(gradient: Any, x: Any, what: str) -> Any:
+def shaped_like(gradient: Any, x: Any, what: str) -> Any:
     """Return a gradient that has the shape of ``x``; each run checks what a trace cannot.
 
     Parameters

@@ -264,7 +264,7 @@ class BatchRows:
 batch_rows: ContextVar[BatchRows | None] = ContextVar("gradtape_rows", default=None)
 
 
-class Wish:
+class StopRequest:
     """A rank's request to end the run on all ranks, sent with the messages of a step.
 
     Attributes
@@ -280,7 +280,7 @@ class Wish:
 
 
 #: The wish that messages carry, if any.
-wish: ContextVar[Wish | None] = ContextVar("gradtape_wish", default=None)
+stop_request: ContextVar[StopRequest | None] = ContextVar("gradtape_wish", default=None)
 
 
 def _nothing() -> None: ...
@@ -341,28 +341,28 @@ def compared(what: str, array: Array, agreed: bool = False) -> Array | None:
     found = communicator()
     if found.size == 1 or (agreed and _agreed.get()):
         return None
-    said, code = _coded(what, array.shape, array.dtype)
-    found.comparing = said
+    description, code = _coded(what, array.shape, array.dtype)
+    found.comparing = description
     try:
         same, rows = found.compare(code, array)
     finally:
         found.comparing = None
     if not same:
-        raise DistributedError(f"ranks disagree: {told(found, f'called {said}')}")
+        raise DistributedError(f"ranks disagree: {texts_by_rank(found, f'called {description}')}")
     return rows
 
 
 @lru_cache(maxsize=256)
 def _coded(what: str, shape: tuple[int, ...], dtype: Any) -> tuple[str, int]:
     """Return the description of a collective, and its checksum."""
-    said = f"{what} of {describe(shape, dtype)}"
-    return said, crc32(said.encode())
+    description = f"{what} of {describe(shape, dtype)}"
+    return description, crc32(description.encode())
 
 
-def told(found: Communicator, said: str) -> str:
+def texts_by_rank(found: Communicator, description: str) -> str:
     """Return the texts of all ranks, with ranks of the same text listed together."""
     by_text: dict[str, list[int]] = {}
-    for rank, text in enumerate(found.exchange(said.encode())):
+    for rank, text in enumerate(found.exchange(description.encode())):
         by_text.setdefault(text.decode(), []).append(rank)
     return "; ".join(f"{ranks_in_words(ranks)} {text}" for text, ranks in by_text.items())
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..base.array_types import Handle
+from ..base.array_types import ArrayHandle
 from ..base.context import Setting
 from ..base.dtypes import SCALARS, as_dtype, numpy_dtype
 from ..base.sizes import Open, as_symbol
@@ -224,7 +224,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
 def shape_witness(tensor: Any) -> Any:
     """Return a tensor with another's shape and dtype that does not keep its value alive."""
-    if not isinstance(tensor, Handle):
+    if not isinstance(tensor, ArrayHandle):
         return tensor
     array = tensor.array
     owner = _by_type.get(type(array))

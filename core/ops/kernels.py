@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.array_types import Handle, describe
+from ..base.array_types import ArrayHandle, describe
 from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.observers import Watcher, watcher
 from ..base.sizes import shapes_differ
@@ -119,7 +119,7 @@ def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Call
     """Return the kernel that an op found, wrapped in a call of the watcher if there is one."""
     if not _watchers:
         return kernel
-    telling = told(op.name, backend, kernel)
+    telling = reporting_kernel(op.name, backend, kernel)
 
     def run(*arrays: Any, **params: Any) -> Any:
         if not _watchers:  # another thread found it just before the watcher ended
@@ -129,7 +129,7 @@ def watched(op: Primitive, backend: Backend, kernel: Callable[..., Any]) -> Call
     return run
 
 
-def told(name: str, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def reporting_kernel(name: str, backend: Backend, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that reports to the watcher, if there is one when it runs."""
 
     def run(*arrays: Any, **params: Any) -> Any:
@@ -189,7 +189,7 @@ class FirstRun:
         self._places: list[tuple[dict[str, Any], str]] = []
         self.kernel = kernel
 
-    def stands_in(self, scope: dict[str, Any], name: str) -> None:
+    def note_lookup(self, scope: dict[str, Any], name: str) -> None:
         """Note where code looks the kernel up: after the first run, it finds the kernel itself."""
         self._places.append((scope, name))
 
@@ -255,7 +255,9 @@ def _parts(op: Primitive, backend: Backend, result: Any) -> list[Any]:
 
 
 def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, Handle)
+    return (
+        hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, ArrayHandle)
+    )
 
 
 def _check_traits(

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Self
 
 from ..base.dtypes import SCALARS
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..base.sizes import Open
 from ..base.table import op_named, registry
 from ..errors import BackendMismatch, PluginError
@@ -481,9 +481,9 @@ class Primitive:
                 for tables in scalar_tables.values():
                     tables.setdefault(backend.scalar_array_type, ScalarTable(backend.weak_scalar))
         if hasattr(kernel, "on_tensors"):
-            MADE.keep(self, self._varying, types, lambda: kernel)
+            KERNEL_CACHES.keep(self, self._varying, types, lambda: kernel)
             return kernel
-        MADE.keep(self, self._kernels, types, lambda: kernel)
+        KERNEL_CACHES.keep(self, self._kernels, types, lambda: kernel)
         return kernel if found else in_floats(self, checked_result(self, backend, plain))
 
     def kernel_for(self, backend: Backend) -> Callable[..., Any]:

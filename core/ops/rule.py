@@ -244,13 +244,13 @@ def check_traits(op: Primitive) -> None:
         )
     if op.host and op.inline:
         refuse("host and inline contradict each other; give one of them")
-    said = {
+    description = {
         "view": bool(op.view),
         "identity": op.identity,
         "reads='shapes'": op.reads == "shapes",
         "random": op.random,
     }
-    for name, holds in said.items():
+    for name, holds in description.items():
         if holds and not op.inputs:
             refuse(f"{name} says something of its first input, but it has no inputs")
     for one, other in (
@@ -260,11 +260,11 @@ def check_traits(op: Primitive) -> None:
         ("identity", "random"),
         ("reads='shapes'", "random"),
     ):
-        if said[one] and said[other]:
+        if description[one] and description[other]:
             refuse(f"{one} and {other} contradict each other; give one of them")
     if op.identity and op.view is False:
         refuse("an identity returns its input, so it is a view of it; leave out view=False")
-    if said["reads='shapes'"] and op.differentiable:
+    if description["reads='shapes'"] and op.differentiable:
         refuse("reads='shapes' means that no value matters, but it has a gradient rule")
     _check_ends(op, refuse)
 

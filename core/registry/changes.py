@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...public import IMPORTING
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..errors import PluginError
 from ..ops.checks import check_rules
 from ..ops.primitive import Primitive
@@ -62,7 +62,7 @@ class GivenRules:
         rules, vjp, _ = self.given.get(op, (op, op, op))
         return op.rules is rules and op.vjp is vjp
 
-    def from_elsewhere(self, op: Primitive) -> str:
+    def replacer_of_rules(self, op: Primitive) -> str:
         """Return who replaced an op's own gradient rules.
 
         Parameters
@@ -126,7 +126,7 @@ class Meanings:
             now = {**self._kept, **self._now()}
             # a removed op counts too: constants that were computed with it would stay
             if any(now.get(name) != meant for name, meant in self.before.items()):
-                MADE.meaning_changed()
+                KERNEL_CACHES.meaning_changed()
             self._compared = True
 
     def all(self) -> dict[str, tuple[Any, ...]]:

@@ -62,7 +62,7 @@ def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[st
     """
     what = "function" if inspect.isroutine(plugin) else type(plugin).__name__
     if what == "function" or type(plugin) in _VALUES:
-        told = _told(plugin) if what == "function" else f"{plugin!r:.80}"
+        told = _label(plugin) if what == "function" else f"{plugin!r:.80}"
         raise PluginError(
             f"{told} is a {what}; a plugin is a module or an object with hook functions"
         )
@@ -80,7 +80,7 @@ def hooks_of(plugin: Any, newer: bool = False) -> tuple[dict[str, Hook], list[st
         _check_marked(value)
         hook = name.removeprefix(f"{PROJECT}_")
         if hook in hooks:
-            raise PluginError(f"{_told(value)} and {_told(hooks[hook].function)} are both {name}")
+            raise PluginError(f"{_label(value)} and {_label(hooks[hook].function)} are both {name}")
         rank = Rank.FIRST if mark["tryfirst"] else Rank.LAST if mark["trylast"] else Rank.USUAL
         hooks[hook] = Hook(value, rank)
     return hooks, notes
@@ -98,10 +98,10 @@ def _unknown(name: str, value: Any, allowed: bool) -> str:
     if not allowed and (near or not name.startswith(f"{PROJECT}_")):
         near = near or near_names(name, HOOKS) or f"; there are {', '.join(HOOKS)}"
         raise PluginError(
-            f"{_told(value)} is marked with hookimpl, but is not a hook{near}; for a hook of a "
+            f"{_label(value)} is marked with hookimpl, but is not a hook{near}; for a hook of a "
             "later version of gradtape, write @gradtape.hookimpl(optionalhook=True)"
         )
-    return f"{_told(value)} implements {name}, which is not a hook of this version: not called"
+    return f"{_label(value)} implements {name}, which is not a hook of this version: not called"
 
 
 def _check_marked(value: Any) -> None:
@@ -109,12 +109,12 @@ def _check_marked(value: Any) -> None:
     wanted = _wanted(value)
     if wanted == ["self"]:
         raise PluginError(
-            f"{_told(value)} is a method, but the plugin is the class: register an instance, or "
+            f"{_label(value)} is a method, but the plugin is the class: register an instance, or "
             "make the method a staticmethod"
         )
     if wanted:
         raise PluginError(
-            f"{_told(value)} takes arguments ({', '.join(wanted)}); hooks are called without any"
+            f"{_label(value)} takes arguments ({', '.join(wanted)}); hooks are called without any"
         )
 
 
@@ -122,7 +122,7 @@ def _check_unmarked(attribute: str, value: Any) -> None:
     """Raise if an attribute without the mark seems to be meant as a hook."""
     if attribute in HOOKS:
         raise PluginError(
-            f"{_told(value)} is not marked as a hook: write @gradtape.hookimpl above it"
+            f"{_label(value)} is not marked as a hook: write @gradtape.hookimpl above it"
             if callable(value)
             else f"{attribute} is a {type(value).__name__}; make it a function that returns this "
             "value, marked with @gradtape.hookimpl"
@@ -131,7 +131,7 @@ def _check_unmarked(attribute: str, value: Any) -> None:
         near = near_names(attribute, HOOKS, cutoff=0.85)
         if near:
             raise PluginError(
-                f"{_told(value)} is neither a hook nor marked as one{near}; if it is not meant as "
+                f"{_label(value)} is neither a hook nor marked as one{near}; if it is not meant as "
                 "a hook, rename it"
             )
 
@@ -149,7 +149,7 @@ def _wanted(function: Callable[..., Any]) -> list[str]:
     return [p.name for p in parameters if p.kind not in stars and p.default is p.empty]
 
 
-def _told(value: Any) -> str:
+def _label(value: Any) -> str:
     """Return a function's name, with its line if it has one."""
     code = getattr(inspect.unwrap(value), "__code__", None) if callable(value) else None
     name = getattr(value, "__qualname__", None) or repr(value)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from ...public import IMPORTING
 from ..base import table
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..base.user_code import count_as_library, user_line, warn_user
 from ..errors import PluginError
 from ..ops import dispatch
@@ -41,7 +41,7 @@ from .loading import (
     loaded_by_name,
     misspelt_backends,
     raise_problems,
-    tell,
+    warn_of_plugin,
 )
 from .registry import Registry
 
@@ -58,7 +58,7 @@ class PluginHost:
         self._discovering = False
         #: The plugin that is imported now, or whose hooks are called.
         self.running: PluginInfo | None = None
-        self._told: set[str] = set()  # the names already warned about
+        self._warned: set[str] = set()  # the names already warned about
         self._results = Results()
         self._meant: dict[str, tuple[Any, ...]] = {}  # by all ops so far: see Meanings
         self._loaders: dict[str, Any] = {}  # of late ops, in the registry before
@@ -174,7 +174,7 @@ class PluginHost:
                 self._meant = old.meanings.all()
                 self._loaders = dict(old.late_ops)
                 old.give_back()
-            MADE.forget()
+            KERNEL_CACHES.forget()
 
     def _discovered(self, quiet: str = "") -> Registry:
         """Discover plugins if necessary; warn about broken ones, except for ``quiet``."""
@@ -197,7 +197,7 @@ class PluginHost:
                 self._discovering = False
         for info in found.infos:
             if info.problem and info.problem != "disabled" and info.name != quiet:
-                tell(info)
+                warn_of_plugin(info)
         for told in misspelt_backends(found):
             warn_user(told, RuntimeWarning)
         known = [Found(info, _nothing) for info in found.infos]
@@ -218,7 +218,7 @@ class PluginHost:
                 result.wait(info, hook, partial(self._late, info, load, hook, loaded))
                 continue
             try:
-                with self._asking(info):
+                with self._running_plugin(info):
                     plugin = load()
                 hooks = read_hooks(info, plugin)
                 self._check_twin(info, plugin, loaded)
@@ -229,7 +229,7 @@ class PluginHost:
                 info.problem = cause(info, error)
         for info, plugin, hooks in sorted(loaded, key=_after_ops):
             try:
-                with self._asking(info):
+                with self._running_plugin(info):
                     provided = self._results.of(info, plugin, hooks)
                 result.add(info, provided)
             except KeyboardInterrupt:
@@ -258,7 +258,7 @@ class PluginHost:
         raise PluginError(told)
 
     @contextmanager
-    def _asking(self, info: PluginInfo) -> Iterator[None]:
+    def _running_plugin(self, info: PluginInfo) -> Iterator[None]:
         before, self.running = self.running, info
         try:
             yield
@@ -270,7 +270,7 @@ class PluginHost:
     ) -> tuple[Any, int] | None:
         """Return what one hook of a plugin provides, now that it is needed, and its rank."""
         try:
-            with self._asking(info):
+            with self._running_plugin(info):
                 plugin = load()
                 if any(plugin is each for _, each, _ in loaded):
                     return None  # it was declared for all hooks too, and these have been called
@@ -285,7 +285,7 @@ class PluginHost:
             raise
         except BaseException as error:
             info.problem = cause(info, error)
-            tell(info)
+            warn_of_plugin(info)
             return None
 
     def _candidates(self) -> tuple[list[Found], list[str]]:
@@ -309,10 +309,10 @@ class PluginHost:
     def _warn_unknown(self, asker: str, names: Iterable[str], known: Iterable[Found]) -> None:
         """Warn, once each, of names that no plugin has."""
         infos = [found.info for found in known]
-        for name in sorted({*names} - self._told):
+        for name in sorted({*names} - self._warned):
             if any(matches_any(info.distribution, info.name, [name]) for info in infos):
                 continue
-            self._told.add(name)
+            self._warned.add(name)
             near = near_names(name, dict.fromkeys(info.name for info in infos))
             warn_user(
                 f"{asker}: there is no plugin {name!r}{near}; 'gradtape plugins' lists all plugins",

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.context import Setting
-from ..base.table import PACKAGE, face
+from ..base.table import PACKAGE, public_package
 from ..errors import PluginError
 from .hookspecs import HOOKS, PROJECT
 
@@ -194,9 +194,9 @@ class PluginInfo:
 def is_reserved(name: str) -> bool:
     """Return whether a name is bare, or has a package of gradtape in front."""
     if "::" in name:
-        return name.partition("::")[0] in ("", face().__name__)
+        return name.partition("::")[0] in ("", public_package().__name__)
     head, dot, _ = name.partition(".")
-    return not dot or head == face().__name__ or head in face().__all__
+    return not dot or head == public_package().__name__ or head in public_package().__all__
 
 
 def refuse_reserved(info: PluginInfo, what: str, name: str, free: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from ...hints import add as add_hint
 from ...hints import classes
-from ..base.table import face
+from ..base.table import public_package
 from ..errors import PluginError
 from ..ops.backend import Backend
 from ..ops.checks import check_rules
@@ -404,7 +404,7 @@ class _Namespaces(Kind[str, Any]):
     """Modules under the package."""
 
     def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
-        package = face()
+        package = public_package()
         if not name.isidentifier() or name.startswith("_") or iskeyword(name):
             raise PluginError(
                 f"{info}: gradtape_namespaces: {name!r} is no attribute; use an identifier that "

@@ -70,12 +70,12 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
     groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
     try:
         every = importlib.metadata.entry_points()
-        meant = [group for group in every.groups if group in groups or _seems_meant(group)]
+        meant = [group for group in every.groups if group in groups or _is_misspelt_group(group)]
         points = [x for group in meant for x in every.select(group=group)]
     except Exception:  # a distribution has a broken file: which one, and what do the others have?
         points, broken = _one_by_one()
     found, notes = _plugins_of(points, groups)
-    version = table.face().__version__
+    version = table.public_package().__version__
     if not any(_is_own(each) and each.info.version == version for each in found):
         found = [each for each in found if not _is_own(each)]
         found += _declared_by_the_package(version, groups)
@@ -104,7 +104,7 @@ def _plugins_of(
             made = _info(point)
             info = infos.setdefault((made.distribution, made.name), made)
             found.append(Found(info, partial(_load, point), groups[point.group]))
-        elif _seems_meant(point.group):
+        elif _is_misspelt_group(point.group):
             notes.append(
                 f"{_info(point)}: the entry-point group {point.group!r} is none of gradtape's"
                 f"{near_names(point.group, groups) or f'; use {PROJECT!r}'}"
@@ -113,7 +113,7 @@ def _plugins_of(
 
 
 @lru_cache
-def _seems_meant(group: str) -> bool:
+def _is_misspelt_group(group: str) -> bool:
     """Return whether a group seems to be one of gradtape's, misspelt."""
     head = re.split("[^a-z]", group.lower())[0]
     return head[:2] + head[-2:] == PROJECT[:2] + PROJECT[-2:] or bool(
@@ -374,7 +374,7 @@ def cause(info: PluginInfo, error: BaseException) -> str:
     return f"{info}: {raised(error)}" + (f" (at {place})" if place else "")
 
 
-def tell(info: PluginInfo) -> None:
+def warn_of_plugin(info: PluginInfo) -> None:
     """Warn of a plugin that cannot be used; raise if the user wants problems to be errors.
 
     Parameters

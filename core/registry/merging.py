@@ -15,7 +15,7 @@ from ..ops.primitive import Primitive
 from .changes import GivenRules, Meanings, called
 from .info import DISABLE, ORDER, Candidate, Contest, PluginInfo, Rank
 from .kinds import BY_NAME, KINDS, Clash, Kind, Tables
-from .loading import cause, tell
+from .loading import cause, warn_of_plugin
 
 
 class Merged(Tables):
@@ -88,7 +88,7 @@ class Merged(Tables):
                     raise
                 except BaseException as error:  # its mistake must not hide what others have
                     info.problem = cause(info, error)
-                    tell(info)
+                    warn_of_plugin(info)
 
     @cached_property
     def packages(self) -> frozenset[str]:

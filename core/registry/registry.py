@@ -127,11 +127,11 @@ class Registry(Merged):
             return self.backends[name]
         except KeyError:
             raise UnknownOp(
-                f"no plugin provides the backend {name!r}{self._meant_by(name)}; there are: "
+                f"no plugin provides the backend {name!r}{self._meaning_of(name)}; there are: "
                 f"{', '.join(self.backends) or 'none'}{self._restored(name)}"
             ) from None
 
-    def _meant_by(self, place: str) -> str:
+    def _meaning_of(self, place: str) -> str:
         """Return what a dtype or a device that is given as a backend means here."""
         with suppress(TypeError):
             dtype = as_dtype(place).name

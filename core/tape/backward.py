@@ -25,7 +25,7 @@ from ..ops.dispatch import check_alive
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor, arrays_of
 from ..tensors.variable import Variable
-from .records import MultiOutputRecord, Pick, Picks, with_rules
+from .records import MultiOutputRecord, PendingPicks, PickRecord, with_rules
 
 
 class UnconnectedGradients(enum.Enum):
@@ -246,7 +246,7 @@ def _walk(
 
 def _run_rare(
     output: int,
-    record: MultiOutputRecord | Pick | Picks,
+    record: MultiOutputRecord | PickRecord | PendingPicks,
     records: dict[int, Any],
     grads: dict[int, Any],
     wanted: set[int],
@@ -255,16 +255,16 @@ def _run_rare(
 ) -> None:
     if type(record) is MultiOutputRecord:
         _run_multi_output(record, grads, wanted, useful)
-    elif type(record) is Pick:
+    elif type(record) is PickRecord:
         g = grads.get(output) if output in wanted else grads.pop(output, None)
         tensor = record.input
         if g is not None and (useful is None or tensor in useful):
             # the pass makes no array of the tensor's size until it reaches the tensor
             picks = records[tensor]
-            if type(picks) is not Picks:
-                picks = records[tensor] = Picks(picks)
+            if type(picks) is not PendingPicks:
+                picks = records[tensor] = PendingPicks(picks)
             picks.add(g, record)
-    elif type(record) is Picks:
+    elif type(record) is PendingPicks:
         for gx in record.gradients(raw):
             known = grads.get(output)
             grads[output] = gx if known is None else _sum(known, gx)
@@ -313,11 +313,11 @@ def _count(known: Any, gx: Any) -> int:
     return getrefcount(known)
 
 
-def _alone() -> int:
+def _unshared_count() -> int:
     """Return how many references :func:`_sum` counts if only ``grads`` holds the array."""
     grads = {0: np.zeros(1)}
     known = grads.get(0)
     return _count(known, None) if COUNTS else -1
 
 
-_ALONE = _alone()
+_ALONE = _unshared_count()

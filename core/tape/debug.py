@@ -11,7 +11,7 @@ import numpy as np
 from ..base.array_types import describe
 from ..base.context import BackwardPass, active_tapes, running
 from ..base.dtypes import SCALARS, kind_of
-from ..base.observers import Everything, Recorder
+from ..base.observers import AllRecords, Recorder
 from ..base.tree import flatten
 from ..base.user_code import user_line
 from ..batches.batched import Batched
@@ -84,7 +84,7 @@ class _Guard(Recorder):
     asks_where = True
 
     def __init__(self, infinities: bool) -> None:
-        self.records = Everything()
+        self.records = AllRecords()
         self._infinities = infinities
         # id of a result -> the op that made it and the user's line
         self._made: dict[int, str] = {}
@@ -144,14 +144,14 @@ class _Guard(Recorder):
 
     def _surroundings(self) -> str:
         """Name the gradient and the traced function that the running op is part of."""
-        told = []
+        reported = []
         for what in reversed(running.get()):
             if isinstance(what, BackwardPass):
                 made = self._made.get(what.output, "an op that ran before the guard")
-                told.append(f" in the gradient of {made}")
+                reported.append(f" in the gradient of {made}")
             else:
-                told.append(f" in the traced function {what.name!r}")
-        return ",".join(told)
+                reported.append(f" in the traced function {what.name!r}")
+        return ",".join(reported)
 
 
 def _all_examples(array: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base.context import active_batches, active_tapes
 from ..base.dtypes import is_differentiable
-from ..base.sizes import sizes_differ, unsure
+from ..base.sizes import has_unknown_sizes, sizes_differ
 from ..base.table import F, functions, ops
 from ..base.user_code import user_line, warn_user
 from ..batches.batched import Batched, in_trace, leave, running_level, whole_shape
@@ -42,7 +42,7 @@ def jacobian(
     ids = [x.id for x in sources]
     if target.dtype.kind == "c":
         _warn_of_half("jacobian", tape, target, sources)
-    if unsure(shape):
+    if has_unknown_sizes(shape):
         blocks = [pull_rows(tape, target, identity_rows(target).array, ids, False)]
     else:
         at_once = parallel_iterations or _rows_that_fit(tape, target, sources)
@@ -70,11 +70,11 @@ def _blocks(
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, *shape)
         keep = stop < count
         if stop - start == 1:  # one row needs no batch
-            seed = Tensor(rows_beside(rows[0], target))
+            seed = Tensor(rows_on_device_of(rows[0], target))
             found = tape._backward([target], [seed], ids, keep)
             blocks.append([None if g is None else ops["expand_dims"](g, axis=0) for g in found])
         else:
-            blocks.append(pull_rows(tape, target, rows_beside(rows, target), ids, keep))
+            blocks.append(pull_rows(tape, target, rows_on_device_of(rows, target), ids, keep))
     return blocks
 
 
@@ -153,7 +153,7 @@ def _example_rows(
     _, *inner = target.shape or ()
     if not is_differentiable(target.dtype):
         return
-    if unsure(inner):
+    if has_unknown_sizes(inner):
         yield identity_rows(target, (1,)).array, False
         return
     count = prod(inner)
@@ -161,7 +161,7 @@ def _example_rows(
     for start in range(0, count, at_once):
         stop = min(start + at_once, count)
         rows = np.eye(stop - start, count, start, target.dtype).reshape(stop - start, 1, *inner)
-        yield rows_beside(rows, target), stop < count
+        yield rows_on_device_of(rows, target), stop < count
 
 
 def pull_rows(
@@ -197,7 +197,7 @@ def _inside(seed: Any, level: int) -> Any:
     return seed.array
 
 
-def rows_beside(rows: Any, target: Tensor, dtype: Any = None) -> Any:
+def rows_on_device_of(rows: Any, target: Tensor, dtype: Any = None) -> Any:
     """Return host values as an array on the target's device, in its dtype or in ``dtype``."""
     dtype = dtype or target.dtype
     array = target.array
@@ -241,7 +241,7 @@ def _warn_of_half(name: str, tape: GradientTape, target: Tensor, sources: list[T
     if any(is_transformed(x.array) for x in (target, *sources)):
         return
     probe = np.random.default_rng(0).standard_normal(target.shape or ())
-    seeds = rows_beside(np.stack([probe, 1j * probe]), target)
+    seeds = rows_on_device_of(np.stack([probe, 1j * probe]), target)
     for x, found in zip(sources, pull_rows(tape, target, seeds, [x.id for x in sources], True)):
         if found is None:
             continue
@@ -278,7 +278,7 @@ def _check_independent(tape: GradientTape, target: Tensor, source: Tensor) -> No
     probe = rng.standard_normal(shape)
     spread = (slice(None), *(None,) * (len(shape) - 1))
     seeds = np.stack([probe, *(probe * s[spread] for s in signs)])
-    (found,) = pull_rows(tape, target, rows_beside(seeds, target), [source.id], keep=True)
+    (found,) = pull_rows(tape, target, rows_on_device_of(seeds, target), [source.id], keep=True)
     if found is None or not prod(found.shape or ()):
         return
     host = np.asarray(found.numpy())

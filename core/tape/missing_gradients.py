@@ -129,7 +129,7 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
     return found
 
 
-def tell(reasons: Sequence[str], strict: bool) -> None:
+def raise_or_warn(reasons: Sequence[str], strict: bool) -> None:
     """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn.
 
     A value that was read is warned of at the line that read it.
@@ -140,8 +140,8 @@ def tell(reasons: Sequence[str], strict: bool) -> None:
     if strict:
         raise GradientError(f"{_broken(reasons)}. {_INTENDED}")
     for reason in reasons:
-        if isinstance(reason, ReadReason) and not reason.told:
-            reason.told = True
+        if isinstance(reason, ReadReason) and not reason.reported:
+            reason.reported = True
             _warn([reason], reason.place)
     others = [reason for reason in reasons if not isinstance(reason, ReadReason)]
     if others:
@@ -165,9 +165,9 @@ def warn_of_breaks(tape: GradientTape, results: Sequence[Any], sources: Sequence
     """Warn if derivatives of results lack a part, once per reason; a strict tape raises instead."""
     if tape._may_lack and not tape._strict:
         targets = [leaf for leaf in results if isinstance(leaf, Tensor)]
-        reasons = [x for x in severed(tape, targets, sources) if x not in tape._told]
-        tape._told.update(reasons)
-        tell(reasons, False)
+        reasons = [x for x in severed(tape, targets, sources) if x not in tape._warned]
+        tape._warned.update(reasons)
+        raise_or_warn(reasons, False)
 
 
 def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any]) -> None:
@@ -176,12 +176,12 @@ def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence
     Otherwise, warn if it is incomplete because a value was read, or because of a custom gradient.
     """
     if tape._strict:
-        tell(severed(tape, targets, sources), True)
+        raise_or_warn(severed(tape, targets, sources), True)
     elif tape._lacks_calls:
         warn_of_breaks(tape, targets, sources)
     elif tape.wary:
         starts = {x.id for x in sources if is_differentiable(x.dtype)}
-        tell(reads_between(tape, starts, {y.id for y in targets}), False)
+        raise_or_warn(reads_between(tape, starts, {y.id for y in targets}), False)
 
 
 def reads_between(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:
@@ -222,7 +222,7 @@ def explain(tape: GradientTape, target: Tensor, source: Tensor, original: Any) -
     if target.id > tape._ended:
         return f"None: the target {ended}: compute it inside the block."
     reached = reachable(tape._all, {source.id})
-    broken = _on_the_way(tape, target, reached)
+    broken = _intermediate_values(tape, target, reached)
     broken = broken or lost_between(tape._all, {source.id}, {target.id})
     if broken:
         return f"None: a path from {name} ends: {'; '.join(broken)}."
@@ -312,7 +312,7 @@ def _is_swapped(tape: GradientTape, target: Tensor, source: Any) -> bool:
     )
 
 
-def _on_the_way(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:
+def _intermediate_values(tape: GradientTape, target: Tensor, reached: set[int]) -> list[str]:
     """Return the distinct reasons why paths that may lead to the target end.
 
     If paths end in the target itself, only these count. Otherwise, paths count that end before the

@@ -209,16 +209,16 @@ _address = builtins.id
 class ReadReason(str):
     """A reason why a gradient lacks a part, and the line that is responsible.
 
-    ``told`` says whether a warning has named it.
+    ``reported`` says whether a warning has named it.
     """
 
-    __slots__ = ("place", "told")
+    __slots__ = ("place", "reported")
     place: Place
-    told: bool
+    reported: bool
 
     def __new__(cls, text: str, place: Place) -> ReadReason:
         reason = super().__new__(cls, text)
-        reason.place, reason.told = place, False
+        reason.place, reason.reported = place, False
         return reason
 
 
@@ -326,7 +326,7 @@ def _value_of(number: Any) -> Any:
 class Reads:
     """What a recorder knows of the reads of values that it follows."""
 
-    __slots__ = ("_asked", "entries", "lines", "numbers", "strict")
+    __slots__ = ("_line_cache", "entries", "lines", "numbers", "strict")
 
     def __init__(self, strict: bool) -> None:
         self.lines: dict[tuple[str, int], Line] = {}
@@ -334,7 +334,7 @@ class Reads:
         self.entries: dict[int, list[Line]] = {}
         #: The same by the value of a number.
         self.numbers: dict[Any, list[Line]] = {}
-        self._asked: dict[Any, tuple[CodeType, list[Line]]] = {}
+        self._line_cache: dict[Any, tuple[CodeType, list[Line]]] = {}
         self.strict = strict
 
     def note(self, id: int, site: Site, frame: FrameType, value: Any, time: int) -> ReadReason:
@@ -353,15 +353,15 @@ class Reads:
             return []
         # an op at the same place has the same numbers again and again
         key = (_address(frame.f_code), frame.f_lasti, len(self.lines), *map(_value_of, numbers))
-        known = self._asked.get(key)
+        known = self._line_cache.get(key)
         if known is None:
-            if len(self._asked) >= _PLACES:
-                self._asked.clear()
+            if len(self._line_cache) >= _PLACES:
+                self._line_cache.clear()
             given = given_by_user()
             lines = (
                 [] if given is None else self._of_numbers(list(map(np.asarray, numbers)), *given)
             )
-            known = self._asked[key] = frame.f_code, lines
+            known = self._line_cache[key] = frame.f_code, lines
         return self._entered(id, known[1])
 
     def array_enters(self, id: int, value: Any, array: Any) -> list[Line]:

@@ -24,7 +24,15 @@ from ..tensors.tensor import Tensor, arrays_of, is_raw
 from ..tensors.variable import Variable
 from .missing_gradients import lost_inputs
 from .reads import Reads, numbers_of
-from .records import ELSEWHERE, Break, Lost, MultiOutputRecord, Pick, is_read, read_of
+from .records import (
+    ELSEWHERE,
+    LostGradient,
+    MultiOutputRecord,
+    PathBreak,
+    PickRecord,
+    is_read,
+    read_of,
+)
 
 
 class RecordingTape(Recorder):
@@ -50,12 +58,12 @@ class RecordingTape(Recorder):
         # what is watched, by id. Tensors are weakly referenced: only messages look at them
         self._roots: dict[int, Variable | weakref.ref[Any]] = {}
         self._variables: dict[int, Variable] = {}
-        self._breaks: list[Break] = []
+        self._breaks: list[PathBreak] = []
         # the reads of values after which constants matter
         self._read: Reads | None = None
         # whether a break may make a gradient incomplete, and whether a custom gradient does
         self._may_lack = self._lacks_calls = False
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._stops: list[str] = []
         self._entered = self._recording = self._used = self._was_reset = False
         self._thread: int | None = None
@@ -161,7 +169,7 @@ class RecordingTape(Recorder):
         self._variables, self._breaks, self._stops = {}, [], []
         self._was_reset = self._used = self.wary = False
         self._may_lack = self._lacks_calls = False
-        self._told = set()
+        self._warned = set()
         self._read, self.wants_ops = None, self._strict
 
     def watch(self, tensor: Any) -> None:
@@ -238,7 +246,7 @@ class RecordingTape(Recorder):
             if type(x) is not Tensor or x.id not in live:
                 continue
             if rule is None:
-                self._breaks.append(Break(output.id, x.id, op, kind in "fc"))
+                self._breaks.append(PathBreak(output.id, x.id, op, kind in "fc"))
                 continue
             fn, like = rule.fn_complex if kind == "c" else rule.fn, None
             pick, place = rule.pick, rule.single
@@ -263,7 +271,7 @@ class RecordingTape(Recorder):
             return
         if kind not in "fc":
             why = f"op {op.name!r} gives {output.dtype}, which has no gradient"
-            self._breaks.extend(Break(output.id, edge[0], why) for edge in edges)
+            self._breaks.extend(PathBreak(output.id, edge[0], why) for edge in edges)
             return
         if len(edges) == 1 and edges[0][3] is None:
             id, fn, saved, _, like = edges[0]
@@ -279,18 +287,18 @@ class RecordingTape(Recorder):
         if not is_differentiable(output.dtype):
             if output.dtype.kind != "b" and (lost or edges):
                 reason = f"op {op.name!r} gives {output.dtype}, which has no gradient"
-                self._lose(output.id, [*lost, *(edge[0] for edge in edges)], reason)
+                self._mark_lost(output.id, [*lost, *(edge[0] for edge in edges)], reason)
         elif lost:
             reason = f"op {op.name!r} does not pass gradients to this input"
             if edges:  # in addition to the inputs that have one
-                aside = next_id()
-                self._lose(aside, lost, reason)
-                edges.append((aside, read_of, None, None, None))
+                replacement = next_id()
+                self._mark_lost(replacement, lost, reason)
+                edges.append((replacement, read_of, None, None, None))
             else:
-                self._lose(output.id, lost, reason)
+                self._mark_lost(output.id, lost, reason)
 
-    def _lose(self, output: int, inputs: list[int], reason: str) -> None:
-        lost = Lost(len(inputs), reason)
+    def _mark_lost(self, output: int, inputs: list[int], reason: str) -> None:
+        lost = LostGradient(len(inputs), reason)
         self.records[output] = MultiOutputRecord((output,), tuple(inputs), lost, "")
         self._may_lack = True
 
@@ -310,7 +318,7 @@ class RecordingTape(Recorder):
                 if self._picked_last.get(x.id) is None:  # usually picked row by row
                     self._picked_last = {x.id: shape_witness(x)}
                 values = (self._picked_last[x.id], *inputs[1:])
-                live[outputs[0].id] = Pick(x.id, op.name, together, values, settings)
+                live[outputs[0].id] = PickRecord(x.id, op.name, together, values, settings)
             return
         # lists cost half as much as generators, here and below
         ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
@@ -324,13 +332,13 @@ class RecordingTape(Recorder):
         if op.vjp is None:
             for output in outputs:
                 lost = [
-                    Break(output.id, id, op, is_differentiable(output.dtype))
+                    PathBreak(output.id, id, op, is_differentiable(output.dtype))
                     for id in ids
                     if id is not None
                 ]
                 self._breaks += lost
                 if lost[0].floats or self._strict:
-                    self._lose(output.id, [broken.input for broken in lost], lost[0].reason)
+                    self._mark_lost(output.id, [broken.input for broken in lost], lost[0].reason)
             return
         needed = tuple([id is not None for id in ids])
         settings = {**op.defaults, **params}
@@ -377,15 +385,15 @@ class RecordingTape(Recorder):
         if not lost or not made:
             return
         self._lacks_calls = True
-        aside = next_id()
-        self._lose(aside, lost, why)
+        replacement = next_id()
+        self._mark_lost(replacement, lost, why)
         # the records of the outputs come after those of their inputs
         kept = {id: live.pop(id, None) for id in made}
         record = kept[made[0]]
         if not isinstance(record, MultiOutputRecord):
             record = MultiOutputRecord(tuple(made), (None,) * len(inputs), _none, "call")
         live.update(kept)
-        live[made[0]] = _beside(record, places, aside)
+        live[made[0]] = _redirected(record, places, replacement)
 
     def record_read(self, x: Tensor, site: Any, frame: FrameType, value: Any, held: bool) -> None:
         """Record that a value was read, and look at all constants that enter from now on."""
@@ -421,11 +429,11 @@ class RecordingTape(Recorder):
             if x.id in self.records:
                 self._may_lack = True
                 now = next_id()
-                self._breaks.extend(Break(y.id, x.id, why, True, now) for y in outputs)
+                self._breaks.extend(PathBreak(y.id, x.id, why, True, now) for y in outputs)
                 if self.wary and not self._watch_accessed:  # later reads of a variable matter
                     self.records.update({y.id: None for y in outputs if y.id not in self.records})
                 if not outputs:
-                    self._breaks.append(Break(ELSEWHERE, x.id, why, floats=True))
+                    self._breaks.append(PathBreak(ELSEWHERE, x.id, why, floats=True))
 
 
 def _alike(a: Any, b: Any) -> bool:
@@ -438,10 +446,12 @@ def _none(gs: list[Any]) -> Sequence[Any]:
     return ()
 
 
-def _beside(record: MultiOutputRecord, places: Sequence[int], aside: int) -> MultiOutputRecord:
+def _redirected(
+    record: MultiOutputRecord, places: Sequence[int], replacement: int
+) -> MultiOutputRecord:
     """Return a record that follows another id instead of its inputs at some places."""
     outputs, inputs, backward, name = record
     kept = tuple([None if i in places else id for i, id in enumerate(inputs)])
     if not any(kept):
-        return MultiOutputRecord(outputs, (aside,), lambda gs: (None,), name)
-    return MultiOutputRecord(outputs, (*kept, aside), lambda gs: [*backward(gs), None], name)
+        return MultiOutputRecord(outputs, (replacement,), lambda gs: (None,), name)
+    return MultiOutputRecord(outputs, (*kept, replacement), lambda gs: [*backward(gs), None], name)

@@ -22,7 +22,7 @@ SingleRecord: TypeAlias = "tuple[int, Callable[..., Any], Any, Tensor | Check | 
 #: None marks a watched tensor, or a further output of the :class:`MultiOutputRecord` before it. A
 #: list holds the fields of an :class:`Edge` per input. If ``keywords`` is None, ``values`` is the
 #: one value that the rule reads, or None.
-Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | Pick | None"
+Record: TypeAlias = "SingleRecord | list[tuple[Any, ...]] | MultiOutputRecord | PickRecord | None"
 
 
 class Edge(NamedTuple):
@@ -50,7 +50,7 @@ class MultiOutputRecord(NamedTuple):
     name: str
 
 
-class Lost:
+class LostGradient:
     """A record's ``backward`` that passes no gradient, and the reason."""
 
     __slots__ = ("count", "reason")
@@ -66,10 +66,10 @@ class Lost:
 
 def is_lost(record: Any) -> bool:
     """Return whether a record passes no gradient."""
-    return type(record) is MultiOutputRecord and type(record.backward) is Lost
+    return type(record) is MultiOutputRecord and type(record.backward) is LostGradient
 
 
-class Pick(NamedTuple):
+class PickRecord(NamedTuple):
     """A record of an op that picked elements of its first input, the only one with a gradient."""
 
     input: int
@@ -81,7 +81,7 @@ class Pick(NamedTuple):
     params: dict[str, Any]
 
 
-class Picks:
+class PendingPicks:
     """Replaces the record of a tensor that was picked from, until the backward pass reaches it.
 
     The gradient of a pick is zero nearly everywhere. To add those of n rows one by one would take
@@ -93,9 +93,9 @@ class Picks:
 
     def __init__(self, record: Record) -> None:
         self.record = record
-        self._waiting: dict[Callable[..., Any], list[tuple[Any, Pick]]] = {}
+        self._waiting: dict[Callable[..., Any], list[tuple[Any, PickRecord]]] = {}
 
-    def add(self, g: Any, pick: Pick) -> None:
+    def add(self, g: Any, pick: PickRecord) -> None:
         """Collect the gradient of a pick."""
         self._waiting.setdefault(pick.together, []).append((g, pick))
 
@@ -113,7 +113,7 @@ class Picks:
 ELSEWHERE = 0
 
 
-class Break(NamedTuple):
+class PathBreak(NamedTuple):
     """The end of a gradient path: an op that does not pass gradients on."""
 
     output: int
@@ -158,7 +158,7 @@ def edges(record: Record) -> Iterator[Edge]:
     elif type(record) is list:
         for fields in record:
             yield _edge(*fields)
-    elif type(record) is Pick:
+    elif type(record) is PickRecord:
         yield Edge(record.input, _gradient_of(record), record.values, {}, None)
 
 
@@ -173,7 +173,7 @@ def _edge(
     return Edge(input, rule, values, None, like)
 
 
-def _gradient_of(read: Pick) -> Callable[..., Any]:
+def _gradient_of(read: PickRecord) -> Callable[..., Any]:
     """Return the rule of one pick."""
 
     def rule(g: Any, *values: Any) -> Any:
@@ -198,7 +198,7 @@ def with_rules(
     output
         The id under which the record is kept.
     record
-        A record, or the :class:`Picks` that replace one.
+        A record, or the :class:`PendingPicks` that replace one.
     around
         ``around(output, op, rule)`` returns the replacement.
     """
@@ -211,7 +211,7 @@ def with_rules(
         return [(e[0], around(output, op_of(e[1]), e[1]), *e[2:]) for e in record]
     if type(record) is MultiOutputRecord and not is_lost(record):
         return record._replace(backward=around(output, record.name, record.backward))
-    if type(record) is Pick:  # the same rule for all: they are grouped by it
+    if type(record) is PickRecord:  # the same rule for all: they are grouped by it
         return record._replace(together=around(0, record.name, record.together))
     return record
 
@@ -237,7 +237,7 @@ def reachable(records: dict[int, Any], sources: set[int], lost: bool = True) -> 
     reached = set(sources)
     for output, record in records.items():
         kind = type(record)
-        if kind is tuple or kind is Pick:  # by hand, since this runs over whole tapes
+        if kind is tuple or kind is PickRecord:  # by hand, since this runs over whole tapes
             if record[0] in reached:
                 reached.add(output)
         elif kind is MultiOutputRecord:

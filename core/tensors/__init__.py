@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...hints import hinted
-from ..base.table import late
+from ..base.table import lazy_module
 from . import assignment  # noqa: F401  # gives variables their in-place operators
 from .custom_records import transfer
 from .indexing import At, getitem, refuse_item
@@ -18,11 +18,11 @@ from .variable import Variable
 
 
 def _array_ufunc(self: Operators, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    return late("core.tensors.numpy_protocols").call_ufunc(ufunc, method, inputs, kwargs)
+    return lazy_module("core.tensors.numpy_protocols").call_ufunc(ufunc, method, inputs, kwargs)
 
 
 def _array_function(self: Operators, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    return late("core.tensors.numpy_protocols").call_function(func, args, kwargs)
+    return lazy_module("core.tensors.numpy_protocols").call_function(func, args, kwargs)
 
 
 def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
@@ -33,7 +33,7 @@ def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
     ValueError
         If ``api_version`` is one that gradtape does not know.
     """
-    return late("core.tensors.array_api").namespace(api_version)
+    return lazy_module("core.tensors.array_api").namespace(api_version)
 
 
 # Members that are built on tensors but belong to their class. No other class gets members from

@@ -33,7 +33,7 @@ from numpy import uint64 as uint64
 from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.sizes import Shape, Size, as_shape
 from ..base.sizes import broadcast_shapes as broadcast
-from ..base.table import face, ops
+from ..base.table import ops, public_package
 from .convert import as_tensor, check_unmasked, constant
 from .methods import check_order
 from .tensor import Tensor
@@ -47,7 +47,7 @@ def namespace(api_version: str | None = None) -> Any:
         raise ValueError(
             f"__array_namespace__: api_version must be one of {_VERSIONS}, got {api_version!r}"
         )
-    return face()
+    return public_package()
 
 
 class NamespaceInfo:

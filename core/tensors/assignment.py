@@ -21,12 +21,12 @@ import numpy as np
 
 from ..base.array_types import BINARY
 from ..base.context import active_tapes, init_scope
-from ..base.observers import Everything
+from ..base.observers import AllRecords
 from ..base.sizes import same_shape
 from ..base.table import services
 from ..base.user_code import warn_user
 from ..ops.dispatch import to_numpy
-from .convert import beside
+from .convert import on_device_of
 from .tensor import Operators, Tensor
 from .variable import Pending, Variable
 
@@ -64,10 +64,10 @@ def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
     deque(map(_hold, variables, arrays), maxlen=0)
 
 
-def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
+def hide_arrays(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
     """Hide the arrays of variables while the holder of their locks writes into them.
 
-    Other threads wait, and the same thread reads copies. :func:`put_back` ends this.
+    Other threads wait, and the same thread reads copies. :func:`restore_arrays` ends this.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def put_away(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
         del variable._array
 
 
-def put_back(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Restore the arrays that :func:`put_away` has hidden.
+def restore_arrays(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
+    """Restore the arrays that :func:`hide_arrays` has hidden.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _seems_an_update(variable: Variable, result: Tensor) -> bool:
     """Return whether the variable could hold the result, and no formula is being computed."""
     if not same_shape(result.array.shape, variable.shape):
         return False
-    if any(type(tape.records) is not Everything for tape in active_tapes.get()):
+    if any(type(tape.records) is not AllRecords for tape in active_tapes.get()):
         return False
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:  # a module that computes its output, a loss, a metric
@@ -289,7 +289,7 @@ class Stream(Variable):
             seed -= self._drawn
             self._drawn ^= change
             key = np.array([self._drawn + seed, count], np.int64)
-            self.set_array(beside(key, Tensor(self._array)).array)
+            self.set_array(on_device_of(key, Tensor(self._array)).array)
 
 
 class _Fork:

@@ -156,12 +156,12 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     if any(issubclass(kind, (Operators, Open)) for kind in kinds):
         if dtype is None and (widest := _widest(kinds)) is not None:
             dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
-        items = among(value) if dtype is None else [as_tensor(item, dtype) for item in value]
+        items = as_operands(value) if dtype is None else [as_tensor(item, dtype) for item in value]
         return ops["stack"](*items, axis=0)
     try:
         tensor = Tensor(_array(value, dtype))
     except NotNumbers:
-        if not _holds_tensors(value):
+        if not _contains_tensors(value):
             raise
         return as_tensor(value.tolist(), dtype)
     for tape in active_tapes.get():
@@ -218,7 +218,7 @@ def _placed(
         return convert(value)
 
 
-def beside_tensors(values: Any) -> AbstractContextManager[Any] | None:
+def device_of_tensors(values: Any) -> AbstractContextManager[Any] | None:
     """Return a context in which new tensors are made where the tensors among some values are.
 
     It is None if they are on the current backend or on several ones, and if there are NumPy arrays
@@ -273,7 +273,7 @@ def of_backend(array: Any) -> Any:
     return array
 
 
-def _holds_tensors(value: Any) -> bool:
+def _contains_tensors(value: Any) -> bool:
     """Return whether a value is an array of objects, some of which are tensors."""
     objects = type(value) is np.ndarray and value.dtype.kind == "O"
     return objects and any(isinstance(item, Operators) for item in value.flat)
@@ -300,7 +300,7 @@ def own_array(array: np.ndarray[Any, Any]) -> Any:
     return array if host else owner.asarray(array, device=current_device())
 
 
-def among(values: Sequence[Any]) -> list[Tensor]:
+def as_operands(values: Sequence[Any]) -> list[Tensor]:
     """Return the arguments of one function as tensors, Python's numbers in the others' dtype.
 
     A list of Python numbers is weak, as a single number is: ``float64`` with ``float64`` tensors,
@@ -314,14 +314,14 @@ def among(values: Sequence[Any]) -> list[Tensor]:
     return [_placed(value, place, lambda x: _as_weak(x, dtypes)) for value in values]
 
 
-def as_held(value: Any, like: Operators, place: str) -> Tensor:
+def as_stored_value(value: Any, like: Operators, place: str) -> Tensor:
     """Return a value to store in ``like`` as a tensor; Python numbers get its dtype and backend."""
     if type(value) is Tensor:
         return value
     dtype = like.dtype  # type: ignore[attr-defined]
     weak = _weak_dtype(value, [dtype])
     if weak is not None and weak.kind != "c":
-        check_held(value, dtype, place)
+        check_fits_dtype(value, dtype, place)
     wanted = dtype if weak == dtype else None
     return with_others(value, (like,), lambda x: as_tensor(x, wanted))
 
@@ -332,7 +332,7 @@ def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
         if is_transformed(value.array):
             return
         try:
-            _check_held(value.numpy(), dtype)
+            _check_fits_dtype(value.numpy(), dtype)
         except OverflowError as error:
             raise OverflowError(f"{place}: {error}") from None
 
@@ -375,7 +375,7 @@ def _widest(kinds: set[type]) -> Any:
     return _NUMBERS[max(map(_PLACES.__getitem__, kinds), default=2)]  # an empty list is float
 
 
-def beside(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
+def on_device_of(value: Any, tensor: Tensor, weak: bool = True) -> Tensor:
     """Return a number, a list or a host array as a tensor on the device of ``tensor``.
 
     Values that a function creates have no backend of their own, so they follow the user's tensor.
@@ -427,7 +427,7 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     else:
         array = _rectangular(value)
         if dtype is not None:
-            _check_held(array, as_dtype(dtype))
+            _check_fits_dtype(array, as_dtype(dtype))
         elif array.dtype.kind in "fc" and _made_of_python_numbers(value):
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
@@ -468,18 +468,18 @@ def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         raise ValueError(f"nested lists must be rectangular: {error}") from error
 
 
-def check_held(value: Any, dtype: np.dtype[Any], place: str) -> None:
+def check_fits_dtype(value: Any, dtype: np.dtype[Any], place: str) -> None:
     """Raise, naming ``place``, if ``value`` holds Python numbers that do not fit a dtype."""
     if _weak_dtype(value, [dtype]) is not None:
         try:
-            _check_held(_rectangular(value), dtype)
+            _check_fits_dtype(_rectangular(value), dtype)
         except OpenSize:
             return  # known only in a run
         except (OverflowError, TypeError) as error:
             raise type(error)(f"{place}: {error}") from None
 
 
-def _check_held(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
+def _check_fits_dtype(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> None:
     """Raise, as NumPy does, if numbers do not fit a dtype: a cast would wrap them."""
     if array.dtype.kind == "c" and dtype.kind in "iuf":
         raise TypeError(f"a complex number cannot become {dtype}; take its real part, or its abs()")

@@ -16,7 +16,7 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
 from ..ops.dispatch import backend_of, is_transformed, to_numpy
-from .convert import as_tensor, check_held, of_backend, with_others
+from .convert import as_tensor, check_fits_dtype, of_backend, with_others
 from .tensor import Tensor
 from .variable import Variable
 
@@ -33,11 +33,11 @@ def getitem(x: Any, index: Any) -> Tensor:
     try:
         result: Tensor = ops["getitem"](x, *arrays, index=template)
     except IndexError as error:
-        raise _misfit(x, index, error) from None
+        raise _index_error(x, index, error) from None
     return result
 
 
-def _misfit(x: Any, index: Any, error: IndexError) -> IndexError:
+def _index_error(x: Any, index: Any, error: IndexError) -> IndexError:
     reason = str(error).removeprefix("getitem: ")
     return IndexError(f"getitem: index {index!r} does not fit shape {x.shape}: {reason}")
 
@@ -126,7 +126,7 @@ class Place:
         if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
             # it selects a different number of elements in each example; one value fits them all
             self._check_kind(values, "at[...].set")
-            check_held(values, self._x.dtype, "at[...].set")
+            check_fits_dtype(values, self._x.dtype, "at[...].set")
             value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
             result = ops["where"](self._index, value, self._x)
             return result
@@ -320,7 +320,7 @@ class Place:
         try:  # on bare arrays: only the shape of the elements matters, so no tape has to record it
             picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
         except IndexError as error:
-            raise _misfit(x, self._index, error) from None
+            raise _index_error(x, self._index, error) from None
         given = values
         if type(values) not in SCALARS:
             # a size is weak, and each run checks whether it fits the dtype, as for Python numbers
@@ -332,7 +332,7 @@ class Place:
                     f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
                 )
         self._check_kind(values, name)
-        check_held(given, x.dtype, name)
+        check_fits_dtype(given, x.dtype, name)
         return template, arrays, ops["broadcast_like"](values, Tensor(picked))
 
     def _check_kind(self, values: Any, name: str) -> None:

@@ -114,7 +114,7 @@ def into_array(place: str, target: Any, advice: str) -> Exception:
 # -- functions for the attributes ndim, shape and size ---------------------------------------------
 
 
-def _asked(x: Any) -> Any:
+def _as_operand(x: Any) -> Any:
     return x if isinstance(x, Operators) else np.asarray(x) if np.isscalar(x) else as_tensor(x)
 
 
@@ -141,7 +141,7 @@ def ndim(x: Any) -> int:
     >>> gt.ndim([[1, 2], [3, 4]]), gt.ndim(3.0)
     (2, 0)
     """
-    return _asked(x).ndim
+    return _as_operand(x).ndim
 
 
 def shape(x: Any) -> Any:
@@ -170,7 +170,7 @@ def shape(x: Any) -> Any:
     >>> gt.shape([[1, 2, 3], [4, 5, 6]]), gt.shape(3.0)
     ((2, 3), ())
     """
-    asked = _asked(x)
+    asked = _as_operand(x)
     if asked.shape is None:
         raise not_known(asked.array, "shape (its rank is unknown: give its TensorSpec a rank)")
     return asked.shape
@@ -205,7 +205,7 @@ def size(x: Any, axis: Any = None) -> int:
     >>> gt.size(gt.ones((2, 3))), gt.size(gt.ones((2, 3)), axis=1)
     (6, 3)
     """
-    x = _asked(x)
+    x = _as_operand(x)
     if axis is None:
         return x.size
     chosen = normalize_axis_tuple(axis, x.ndim, "size")

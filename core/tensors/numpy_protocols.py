@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.table import face, functions, ops, registry
+from ..base.table import functions, ops, public_package, registry
 from ..base.tree import flatten
 from .convert import NotNumbers, as_tensor
 from .numpy_functions import OnlyValues, instead, into_array, of_values
@@ -136,7 +136,7 @@ def counterpart(function: Any) -> Callable[..., Any]:
         If there is none; the message lists near names, and shows how to register one.
     """
     family = _family(function)
-    module = getattr(face(), family) if family else face()
+    module = getattr(public_package(), family) if family else public_package()
     name = _OTHER_NAMES.get(function.__name__, function.__name__)
     ours = getattr(module, name, None)
     if callable(ours):

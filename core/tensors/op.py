@@ -12,7 +12,7 @@ from typing import Any
 from ..base.array_types import describe
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
-from ..base.sizes import Open, holds, same_shape
+from ..base.sizes import Open, contains_instance, same_shape
 from ..base.table import F
 from ..errors import GradientError, GradtapeError, PluginError
 from ..ops.dispatch import register_array_type, scalar_tables, transforms
@@ -161,7 +161,11 @@ class Op(Primitive):
             result = kernel(*arrays, **params)
         except Exception as error:
             graph = active_graph.get()
-            if graph is None or not holds(tuple(params.values()), Open) or _any_transformed(arrays):
+            if (
+                graph is None
+                or not contains_instance(tuple(params.values()), Open)
+                or _any_transformed(arrays)
+            ):
                 name_op(self, arrays, error)
                 raise
             result = graph.add(self, arrays, params)  # constant except for its sizes

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.array_types import BINARY, COMPARISONS, UNARY, Handle
+from ..base.array_types import BINARY, COMPARISONS, UNARY, ArrayHandle
 from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
-from ..base.table import above, late, ops, services
+from ..base.table import above, lazy_module, ops, services
 from ..base.user_code import is_users_call, not_known, site_of
 from ..ops.dispatch import backend_of, to_numpy
 from .methods import Methods, named_for_users
@@ -149,7 +149,7 @@ for _name, _op in COMPARISONS.items():
 named_for_users(Operators)
 
 
-class Tensor(Handle, Operators):
+class Tensor(ArrayHandle, Operators):
     """A multi-dimensional array that gradient tapes can follow.
 
     A tensor never changes: ops return new ones. Create tensors with :func:`gradtape.constant`.
@@ -259,7 +259,7 @@ class Tensor(Handle, Operators):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         active = active_tapes.get()
         if dtype is None and active and any(self.id in tape.records for tape in active):
-            objects: NDArray[Any] | None = late("core.tensors.numpy_functions").kept(self)
+            objects: NDArray[Any] | None = lazy_module("core.tensors.numpy_functions").kept(self)
             if objects is not None:
                 return objects
         # without a tape, no one needs to know

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.array_types import TensorSpec, next_id
-from ..base.context import active_graph, active_tapes, told_trainable
+from ..base.context import active_graph, active_tapes, note_trainable
 from ..base.dtypes import (
     CASTING,
     computing,
@@ -27,7 +27,7 @@ from ..base.table import services
 from ..base.user_code import not_known
 from ..errors import TraceError
 from ..ops.dispatch import check_same_backend, settled, settling
-from .convert import as_held, check_cast, constant, own_array
+from .convert import as_stored_value, check_cast, constant, own_array
 from .notebooks import table
 from .tensor import Tensor
 from .value_holder import ValueHolder
@@ -132,7 +132,7 @@ class Variable(ValueHolder):
         given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
         self.unasked = given and numpy_dtype(array.dtype) != default_dtype()
         if any(tape.wary for tape in active_tapes.get()):
-            self._told(initial, "assign")
+            self._report_assignment(initial, "assign")
 
     def _begin(
         self, dtype: np.dtype[Any], trainable: bool, name: str | None, pending: Pending | None
@@ -184,7 +184,7 @@ class Variable(ValueHolder):
     def trainable(self) -> bool:
         """Whether tapes watch it and optimizers change it. A traced function that reads this is
         traced again when it changes."""
-        return told_trainable(self, self._trainable)
+        return note_trainable(self, self._trainable)
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
@@ -315,11 +315,11 @@ class Variable(ValueHolder):
             If the dtype cannot be cast, or the value is on another backend; the variable is
             unchanged.
         """
-        value = as_held(value, self, "assign")
+        value = as_stored_value(value, self, "assign")
         array = self._checked(value, "assign")
         with self.lock:
             self._set(array)
-        return self._told(value, "assign")
+        return self._report_assignment(value, "assign")
 
     def assign_add(self, delta: Any) -> Variable:
         """Add ``delta`` to the value.
@@ -341,11 +341,11 @@ class Variable(ValueHolder):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self, "assign_add")
+        delta = as_stored_value(delta, self, "assign_add")
         with self.lock:
             value = self._current() + delta
             self._set(self._checked(value, "assign_add"))
-        return self._told(value, "assign_add")
+        return self._report_assignment(value, "assign_add")
 
     def assign_sub(self, delta: Any) -> Variable:
         """Subtract ``delta`` from the value.
@@ -367,13 +367,13 @@ class Variable(ValueHolder):
         TypeError
             If the dtype of the result cannot be converted; the variable is unchanged.
         """
-        delta = as_held(delta, self, "assign_sub")
+        delta = as_stored_value(delta, self, "assign_sub")
         with self.lock:
             value = self._current() - delta
             self._set(self._checked(value, "assign_sub"))
-        return self._told(value, "assign_sub")
+        return self._report_assignment(value, "assign_sub")
 
-    def _told(self, value: Tensor, method: str) -> Variable:
+    def _report_assignment(self, value: Tensor, method: str) -> Variable:
         """Report an assignment to the active tapes, and return the variable."""
         for tape in active_tapes.get():
             tape.record_break(

@@ -11,13 +11,13 @@ from typing import Any
 from ..base.array_types import TensorSpec, next_id
 from ..base.context import Setting, active_batches, active_tapes, changing, recording_to, strictness
 from ..base.dtypes import is_differentiable
-from ..base.lifetimes import MADE
+from ..base.lifetimes import KERNEL_CACHES
 from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
 from ..tape.backward import UnconnectedGradients, unconnected_kind
-from ..tape.missing_gradients import lost_inputs, tell
+from ..tape.missing_gradients import lost_inputs, raise_or_warn
 from ..tape.reads import ReadReason, Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
@@ -135,10 +135,10 @@ class ForwardAccumulator(Recorder):
             If the accumulator is strict, and a path is broken.
         """
         if self._strict:
-            tell(self.lacking(flatten(primals)), True)
+            raise_or_warn(self.lacking(flatten(primals)), True)
         else:
             reasons = (self._lost.get(x.id) for x in flatten(primals) if hasattr(x, "id"))
-            tell([x for x in reasons if isinstance(x, ReadReason)], False)
+            raise_or_warn([x for x in reasons if isinstance(x, ReadReason)], False)
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
         for leaf in flatten(primals):
@@ -173,7 +173,7 @@ class ForwardAccumulator(Recorder):
         tangents = self._tangents(inputs)
         if tangents is None or not any(is_differentiable(y.dtype) for y in outputs):
             return
-        with self._aside():
+        with self._for_outer_recorders():
             self._keep(outputs, push_forward(op, tangents, inputs, outputs, params))
 
     def _note_lost(
@@ -204,9 +204,9 @@ class ForwardAccumulator(Recorder):
                 entered = self._read.numbers_enter(y.id, numbers_of((*inputs, *params.values())))
                 reason = reason or next((line.reason for line in entered), None)
             if reason is not None and (is_differentiable(y.dtype) or self._strict):
-                self._lack(y, reason)
+                self._mark_incomplete(y, reason)
 
-    def _lack(self, y: Tensor, reason: str) -> None:
+    def _mark_incomplete(self, y: Tensor, reason: str) -> None:
         """Follow a tensor that has no tangent, or only a part of it."""
         known, lost = self.records, self._lost
         lost[y.id] = reason
@@ -227,7 +227,7 @@ class ForwardAccumulator(Recorder):
         """Follow a constant if it may have been computed from a value that was read."""
         entered = self._read.array_enters(x.id, value, x.array) if self._read is not None else ()
         for line in entered:
-            self._lack(x, line.reason)
+            self._mark_incomplete(x, line.reason)
 
     def record_lost(
         self, inputs: Sequence[Tensor], places: Sequence[int], outputs: Sequence[Tensor], why: str
@@ -236,7 +236,7 @@ class ForwardAccumulator(Recorder):
         if any(inputs[i].id in self.records for i in places):
             for y in outputs:
                 if is_differentiable(y.dtype):
-                    self._lack(y, why)
+                    self._mark_incomplete(y, why)
 
     def record_break(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], why: str) -> None:
         """Note that a value was used where tangents do not follow."""
@@ -252,7 +252,7 @@ class ForwardAccumulator(Recorder):
         if tangent is not None:
             self.records[read.id] = tangent
         if variable.id in self._lost:
-            self._lack(read, self._lost[variable.id])
+            self._mark_incomplete(read, self._lost[variable.id])
 
     def changing(self, variable: Variable, before: Any) -> None:
         """Pass on that a variable is about to be assigned (called by the variable)."""
@@ -268,11 +268,11 @@ class ForwardAccumulator(Recorder):
         """Compute the tangents of a computation with a gradient function."""
         for passing in [self._lost[x.id] for x in inputs if x.id in self._lost][:1]:
             for y in filter(lambda y: is_differentiable(y.dtype), outputs):
-                self._lack(y, passing)
+                self._mark_incomplete(y, passing)
         tangents = self._tangents(inputs)
         if tangents is None:
             return
-        with self._aside():
+        with self._for_outer_recorders():
             found = transposed(backward, tangents, outputs, name)
             with recording_to(()):
                 check_linear(backward, tangents, outputs, name)
@@ -284,7 +284,7 @@ class ForwardAccumulator(Recorder):
         return found if any(t is not None for t in found) else None
 
     @contextmanager
-    def _aside(self) -> Iterator[None]:
+    def _for_outer_recorders(self) -> Iterator[None]:
         """Run a block that computes tangents, recorded by the recorders opened before this one."""
         strict = self._strict or strictness.get()
         with Setting(strictness, strict), recording_to(self._others()):
@@ -360,7 +360,7 @@ def register_jvp(op_name: str) -> Callable[[Callable[..., Any]], Callable[..., A
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
         op.jvp = rule
-        MADE.meaning_changed()
+        KERNEL_CACHES.meaning_changed()
         return rule
 
     return register

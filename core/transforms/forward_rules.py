@@ -65,7 +65,7 @@ def _agrees(op: Op) -> bool:
     """
     if op.jvp is None or op.has_own_rules or not op.has_own_forward_rule:
         return True
-    return op.stored is None and not registry().rules.from_elsewhere(op)
+    return op.stored is None and not registry().rules.replacer_of_rules(op)
 
 
 def _one_field(op: Op, tangents: Any, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> bool:

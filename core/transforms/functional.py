@@ -14,7 +14,7 @@ from ..base.table import F, ops
 from ..base.tree import flatten as leaves_of
 from ..base.tree import pack_like
 from ..errors import TraceError
-from ..tape.missing_gradients import tell, warn_of_breaks
+from ..tape.missing_gradients import raise_or_warn, warn_of_breaks
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
 from .calls import (
@@ -280,7 +280,7 @@ def push(
         with ForwardAccumulator(sources, tangents, strict=strict) as accumulator:
             result, aux = call.run(fn, has_aux)
         if not strict:
-            tell(accumulator.lacking(leaves_of(result)), False)
+            raise_or_warn(accumulator.lacking(leaves_of(result)), False)
         found = [
             None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
             for leaf in leaves_of(result)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ..base.sizes import known_size, sizes_differ, unsure
+from ..base.sizes import has_unknown_sizes, known_size, sizes_differ
 from ..base.table import functions, ops
 from ..base.tree import flatten, pack_like
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed
-from ..tape.jacobian import identity_rows, pull_rows, rows_beside
+from ..tape.jacobian import identity_rows, pull_rows, rows_on_device_of
 from ..tape.missing_gradients import check_paths, warn_of_breaks
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
@@ -213,11 +213,11 @@ def jacfwd(
         result = aux = None
         for source in call.sources:
             shape = sizes_of(source, "jacfwd")
-            if unsure(shape):
+            if has_unknown_sizes(shape):
                 tangents = identity_rows(_handle(source))
             else:
                 basis = np.eye(prod(shape)).reshape(prod(shape), *shape)
-                tangents = Tensor(rows_beside(basis, _handle(source)))
+                tangents = Tensor(rows_on_device_of(basis, _handle(source)))
             kept: list[Any] = []
 
             def column(tangent: Any, source: Any = source, kept: list[Any] = kept) -> list[Any]:
@@ -389,26 +389,26 @@ def _banded(tape: GradientTape, target: Tensor, source: Any, n: Any, width: int)
     # a NumPy array, or a tensor if the size is known only in a run: the code below works for both
     columns: Any = np.arange(n) if known_size(n) else functions["arange"](n)
     seeds = columns % count == np.arange(count)[:, None]
-    rows = _beside(seeds.reshape(count, *(target.shape or ())), target)
+    rows = _on_device_of(seeds.reshape(count, *(target.shape or ())), target)
     (found,) = pull_rows(tape, target, rows, [source.id], keep=True)
     if found is None:
-        return Tensor(_beside(0 * seeds, _handle(source)))
+        return Tensor(_on_device_of(0 * seeds, _handle(source)))
     place = columns + np.arange(-width, width + 1)[:, None]  # row i is at [width + i - j, j]
     picked = ops["take_along_axis"](
         ops["reshape"](found, shape=(count, n)),
-        Tensor(_beside(place % count, target, np.int64)),
+        Tensor(_on_device_of(place % count, target, np.int64)),
         axis=0,
     )
-    inside = Tensor(_beside((place >= 0) & (place < n), target, np.bool_))
+    inside = Tensor(_on_device_of((place >= 0) & (place < n), target, np.bool_))
     result: Tensor = ops["where"](inside, picked, 0.0)
     return result
 
 
-def _beside(values: Any, target: Tensor, dtype: Any = None) -> Any:
+def _on_device_of(values: Any, target: Tensor, dtype: Any = None) -> Any:
     """Return a NumPy array or a traced tensor as an array on the target's device."""
     if isinstance(values, Tensor):
         return values.astype(dtype or target.dtype).array
-    return rows_beside(values, target, dtype)
+    return rows_on_device_of(values, target, dtype)
 
 
 def _check_structure(
@@ -416,7 +416,7 @@ def _check_structure(
 ) -> None:
     n = found.shape[1] if found.shape else 0
     probe = np.random.default_rng(0).standard_normal(n)
-    seed = Tensor(rows_beside(probe.reshape(target.shape or ()), target))
+    seed = Tensor(rows_on_device_of(probe.reshape(target.shape or ()), target))
     product = tape.gradient(target, source, output_gradients=seed, unconnected_gradients="zero")
     got = np.asarray(product.numpy()).reshape(-1)
     place = np.arange(n) + np.arange(-width, width + 1)[:, None]

@@ -22,7 +22,7 @@ from ..base.context import (
     deriving,
     muting,
     reducing,
-    tell_lacking,
+    report_missing_terms,
 )
 from ..base.tree import flatten
 from ..batches.batched import Batched
@@ -71,18 +71,18 @@ def derive(run: Callable[[], tuple[Any, list[Any]]], strict: bool = False) -> tu
         return kept, found
     states = list(here.changed.values())
 
-    def away(derivation: Derivation) -> tuple[Any, list[Any]]:
+    def off_point(derivation: Derivation) -> tuple[Any, list[Any]]:
         with muting(), holding(states), Setting(deriving, derivation):
             return run()
 
     if deriving.get() is None:  # an outer derivative compares for inner ones
         again = []
         with suppress(Exception):  # what the first call did not raise is a difference too
-            repeated, there = away(Derivation())
+            repeated, there = off_point(Derivation())
             again = [repeated[0], there]
         if not _repeats([kept[0], found], again, here, strict):
             return kept, found
-    return kept, _limits(found, lambda point: away(point)[1], here, kept[0], _LENGTHS, strict)
+    return kept, _limits(found, lambda point: off_point(point)[1], here, kept[0], _LENGTHS, strict)
 
 
 def recorded(
@@ -120,7 +120,7 @@ def recorded(
             others[point.step, point.turned] = record()
 
     def limited(*args: Any) -> list[Any]:
-        def away(point: Derivation) -> list[Any]:
+        def off_point(point: Derivation) -> list[Any]:
             if (point.step, point.turned) not in others:
                 raise ArithmeticError
             with Setting(deriving, point):
@@ -130,7 +130,7 @@ def recorded(
             at, *there = (derive(x, *args) for x in (first, *again))
         if not all(_repeats([at], [found], here, strict) for found in there):
             return at
-        return _limits(at, away, here, first[0], lengths, strict)
+        return _limits(at, off_point, here, first[0], lengths, strict)
 
     return first, limited
 
@@ -161,7 +161,7 @@ def _repeats(first: list[Any], again: list[Any], here: Derivation, strict: bool)
     good = here.eps**0.5
     if len(leaves) == len(others) and all(map(partial(_same, good), leaves, others)):
         return True
-    tell_lacking(
+    report_missing_terms(
         f"{here.met}: the function computed something else when it was called again, so the "
         "derivative here cannot be computed as a limit; draw random numbers and read data outside "
         "of the function, or use gradtape.random",
@@ -192,7 +192,7 @@ def _turned(here: Derivation, divisor: int) -> list[Derivation]:
 
 def _limits(
     at: list[Any],
-    away: Callable[[Derivation], list[Any]],
+    off_point: Callable[[Derivation], list[Any]],
     here: Derivation,
     result: Any,
     lengths: Sequence[int],
@@ -204,7 +204,7 @@ def _limits(
     ----------
     at
         What the rules give at the point: kept where they give a subgradient at a kink.
-    away
+    off_point
         Returns the derivatives at another point.
     here, result
         The point, and the function's result there: rounding errors are relative to it.
@@ -219,7 +219,7 @@ def _limits(
     smooth: dict[int, tuple[int, float]] = {}
     for divisor in lengths:
         with suppress(*_OUTSIDE), np.errstate(all="ignore"):
-            points = [away(point) for point in _points(here, divisor)]
+            points = [off_point(point) for point in _points(here, divisor)]
             for i, leaves in enumerate(zip(*points, strict=True)):
                 if errors[i] <= good:
                     continue
@@ -235,11 +235,11 @@ def _limits(
                         smooth[i] = divisor, 4 * _largest(values[2:4] - _numbers(found[i]))
         if max(errors) <= good:
             break
-    for i in _arbitrary(found, smooth, away, here, unit):
+    for i in _arbitrary(found, smooth, off_point, here, unit):
         errors[i] = np.inf
     lacking = [error > here.eps**0.3 for error in errors]
     if any(lacking):
-        tell_lacking(
+        report_missing_terms(
             f"{here.met}: there is no limit of the derivative, because the function depends on an "
             "arbitrary choice at this point, or is singular close to it",
             strict,
@@ -250,14 +250,14 @@ def _limits(
 def _arbitrary(
     found: list[Any],
     smooth: dict[int, tuple[int, float]],
-    away: Callable[[Derivation], list[Any]],
+    off_point: Callable[[Derivation], list[Any]],
     here: Derivation,
     unit: float,
 ) -> Iterator[int]:
     """Give the places of limits that other choices change by more than the derivatives vary."""
     for divisor in {divisor for divisor, _ in smooth.values()}:
         with suppress(*_OUTSIDE), np.errstate(all="ignore"):
-            turned = [away(point) for point in _turned(here, divisor)]
+            turned = [off_point(point) for point in _turned(here, divisor)]
             for i, (used, allowed) in smooth.items():
                 if used == divisor:
                     values = np.stack([_numbers(leaves[i]) for leaves in turned])

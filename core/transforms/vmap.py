@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from ..base.context import as_converted
-from ..base.sizes import agreed, known_size, same_size, sizes_differ, unsure
+from ..base.sizes import common_size, has_unknown_sizes, known_size, same_size, sizes_differ
 from ..base.table import ops
 from ..base.tree import flatten, pack_like, sorted_keys
 from ..batches.batched import HIDE, has_level, leave, row_of, running_level
@@ -137,7 +137,7 @@ def transform_of(fn: Callable[..., Any]) -> Callable[[Any], Any]:
 def _of_one_length(leaves: list[Any], axes: list[int | None], like: Tensor) -> list[Any]:
     """Make a run raise if batch sizes differ that the trace does not know."""
     batched = [x for x, axis in zip(leaves, axes, strict=True) if axis is not None]
-    if len(batched) < 2 or not any(unsure(x.shape) for x in batched):
+    if len(batched) < 2 or not any(has_unknown_sizes(x.shape) for x in batched):
         return leaves
     checked = []
     for x, axis in zip(leaves, axes, strict=True):
@@ -230,7 +230,7 @@ def _longest(leaves: list[Any], axes: list[int | None]) -> Tensor:
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True))
         if axis is not None and leaf.shape is not None
     }
-    best = agreed(*sizes.values())
+    best = common_size(*sizes.values())
     if any(sizes_differ(n, best) for n in sizes.values()):
         raise ValueError(f"vmap: the batch sizes of the arguments differ: {sizes}")
     known = [i for i, n in sizes.items() if known_size(n)]

@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
-from .lifeline import DONE, Lifeline, leave_at_once, say, tell_supervisor
+from .lifeline import DONE, Lifeline, leave_at_once, print_for_ranks, report_to_supervisor
 
 _RUNNER = os.path.join("distributed", "runner.py")
 #: The lifeline of this process, once it has one.
@@ -95,15 +95,15 @@ def failed(error: BaseException, printed: bool = False) -> NoReturn:
     text = None if printed else text
     if _lines:
         _lines[0].fail(summary, text, code, error)
-    failed_alone(code, text or (None if printed else summary))
+    end_before_connection(code, text or (None if printed else summary))
 
 
-def failed_alone(code: int, text: str | None) -> NoReturn:
+def end_before_connection(code: int, text: str | None) -> NoReturn:
     """End this process and the job before the ranks are connected."""
     rank, size, host = _place[0]
     if text:
-        say(text, rank, size, {rank: host})
-    tell_supervisor(DONE)
+        print_for_ranks(text, rank, size, {rank: host})
+    report_to_supervisor(DONE)
     mpi: Any = sys.modules.get("mpi4py.MPI")
     with suppress(Exception):
         if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
@@ -117,7 +117,7 @@ def _report(error: BaseException) -> tuple[int, str, str | None]:
     if isinstance(error, KeyboardInterrupt):
         return 130, "was interrupted", None
     where = error.__traceback__
-    while where is not None and _ours(where):
+    while where is not None and _is_runner_frame(where):
         where = where.tb_next
     lines = traceback.format_exception(type(error), error, where)
     told = " ".join(str(error).split())
@@ -133,7 +133,7 @@ def exit_code(leaving: SystemExit) -> int:
     return leaving.code if isinstance(leaving.code, int) else 1
 
 
-def _ours(where: TracebackType) -> bool:
+def _is_runner_frame(where: TracebackType) -> bool:
     """Return whether a frame belongs to the code that runs the script: runpy or its caller."""
     name = where.tb_frame.f_code.co_filename
     return name.startswith("<frozen runpy") or name.endswith(_RUNNER)

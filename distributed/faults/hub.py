@@ -135,7 +135,7 @@ class Hub(threading.Thread):
         The host and process id of each rank.
     abort
         Called with an exit code if some ranks do not end by themselves.
-    say
+    print_lines
         Called with a text to print, and the ranks that it comes from.
     supervised
         Whether each rank has a supervisor. The launcher then sees the rank's end later.
@@ -151,13 +151,13 @@ class Hub(threading.Thread):
         hosts: Sequence[str],
         pids: Sequence[int],
         abort: Callable[[int], None],
-        say: Callable[[str, Sequence[int]], None],
+        print_lines: Callable[[str, Sequence[int]], None],
         supervised: bool,
     ) -> None:
         super().__init__(name="gradtape-hub", daemon=True)
         self.listener, self.token = listener, token
         self.hosts, self.pids, self.size = hosts, pids, len(hosts)
-        self.abort, self.say, self.supervised = abort, say, supervised
+        self.abort, self.print_lines, self.supervised = abort, print_lines, supervised
         self.wires: dict[int, Wire] = {}
         self.failures: dict[int, Message] = {}
         self.gone: list[int] = []
@@ -224,13 +224,13 @@ class Hub(threading.Thread):
             return
         for message in messages:
             if wire.rank >= 0:
-                self._heard(wire.rank, message)
-            elif not self._greeted(wire, message):
+                self._receive(wire.rank, message)
+            elif not self._accepts(wire, message):
                 self.selector.unregister(wire.sock)
                 wire.close()
                 return
 
-    def _greeted(self, wire: Wire, message: Message) -> bool:
+    def _accepts(self, wire: Wire, message: Message) -> bool:
         rank = message.get("rank")
         token = str(message.get("hello", ""))
         if not hmac.compare_digest(token.encode(), self.token.encode()):
@@ -248,13 +248,13 @@ class Hub(threading.Thread):
     def _lost(self, rank: int) -> None:
         del self.wires[rank]
         if self.code:
-            self._told_by(rank)
+            self._note_informed(rank)
         elif rank not in self.failures:
             self.gone.append(rank)
             # without a supervisor the launcher saw it too, and soon ends all ranks
             self._soon("decide", SUPERVISOR if self.supervised else 0.0)
 
-    def _heard(self, rank: int, message: Message) -> None:
+    def _receive(self, rank: int, message: Message) -> None:
         if "failed" in message:
             self.failures[rank] = message["failed"]
             everyone = len(self.failures) + len(self.gone) == self.size
@@ -270,7 +270,7 @@ class Hub(threading.Thread):
             self._soon("decide", GRACE)
         elif "waits" in message:
             self.waits[rank] = message["waits"]
-            if describe_apart(self.waits) is not None:
+            if describe_different_collectives(self.waits) is not None:
                 self._soon("apart", APART if len(self.waits) < self.size else 0.0)
         elif "late" in message and self.states is None and not self.code:
             self.late_after = message["late"]
@@ -283,9 +283,9 @@ class Hub(threading.Thread):
             if None not in self.states.values():
                 self._soon("asked", 0.0)
         elif "told" in message:
-            self._told_by(rank)
+            self._note_informed(rank)
 
-    def _told_by(self, rank: int) -> None:
+    def _note_informed(self, rank: int) -> None:
         self.told.add(rank)
         if self.code and self.told >= self.wires.keys():
             self._soon("ended", 0.0)
@@ -298,7 +298,7 @@ class Hub(threading.Thread):
 
     def _apart(self) -> None:
         """End the job if ranks wait in different collectives."""
-        found = describe_apart(self.waits)
+        found = describe_different_collectives(self.waits)
         if found is not None and not self.failures and not self.code:
             self._end(found, 1)
 
@@ -317,7 +317,7 @@ class Hub(threading.Thread):
             self._print(own)
             pids = {rank: self.pids[rank] for rank in self.gone}
             told = [
-                describe_gone(pids, self.hosts),
+                describe_end_without_report(pids, self.hosts),
                 *([describe_failed(own)] if own else []),
             ]
             self._end("; ".join(told), 1)
@@ -335,7 +335,7 @@ class Hub(threading.Thread):
         """Print tracebacks, equal ones once."""
         texts = {r: x["text"] for r, x in failures.items() if x["text"]}
         for text in dict.fromkeys(texts.values()):
-            self.say(text, [rank for rank in texts if texts[rank] == text])
+            self.print_lines(text, [rank for rank in texts if texts[rank] == text])
 
     def _end(self, reason: str, code: int) -> None:
         self.code = code
@@ -360,10 +360,10 @@ def rank_on_host(rank: int, hosts: Sequence[str]) -> str:
     return f"rank {rank} on {hosts[rank]}"
 
 
-def join_by_text(said: Mapping[int, str]) -> str:
+def join_by_text(description: Mapping[int, str]) -> str:
     """Join the texts of ranks, with ranks of equal text together: ``ranks 0, 2 a; rank 1 b``."""
     by_text: dict[str, list[int]] = {}
-    for rank, text in sorted(said.items()):
+    for rank, text in sorted(description.items()):
         by_text.setdefault(text, []).append(rank)
     return "; ".join(f"{ranks_in_words(ranks)} {text}" for text, ranks in by_text.items())
 
@@ -373,7 +373,7 @@ def describe_failed(failures: Mapping[int, Failure]) -> str:
     return join_by_text({rank: str(x["summary"]) for rank, x in failures.items()})
 
 
-def describe_gone(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
+def describe_end_without_report(pids: Mapping[int, int], hosts: Sequence[str]) -> str:
     """Return the ranks whose processes ended without a report."""
     if len(pids) > 1:
         places = ", ".join(dict.fromkeys(hosts[rank] for rank in pids))
@@ -397,7 +397,7 @@ def describe_left(
     return f"{told}, and others wait for it: {join_by_text(waiting)}" if waiting else told
 
 
-def describe_apart(waits: Mapping[int, Failure]) -> str | None:
+def describe_different_collectives(waits: Mapping[int, Failure]) -> str | None:
     """Return the message for ranks that wait in different collectives, which never end.
 
     Parameters
@@ -447,7 +447,7 @@ def describe_stuck(
     late = [r for r in states if r not in answers or answers[r]["count"] < most]
     if not waiting or (not late and len(waiting) < len(states)):
         return None
-    told = describe_apart({rank: answers[rank] for rank in waiting})
+    told = describe_different_collectives({rank: answers[rank] for rank in waiting})
     if told is not None:
         return told, []
     first = answers[waiting[0]]
@@ -456,12 +456,12 @@ def describe_stuck(
         what += f", of {first['step']}"
     if not late:
         return f"all ranks wait {what}: check the network", []
-    those = [_late(rank, answers.get(rank), hosts) for rank in late]
+    those = [_stuck_text(rank, answers.get(rank), hosts) for rank in late]
     wait = "waits" if len(waiting) == 1 else "wait"
     return f"{'; '.join(those)}, while {ranks_in_words(waiting)} {wait} {what}", late
 
 
-def _late(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:
+def _stuck_text(rank: int, state: Mapping[str, Any] | None, hosts: Sequence[str]) -> str:
     who = rank_on_host(rank, hosts)
     if state is None:
         return (

@@ -24,7 +24,7 @@ from .hub import (
     Wire,
     addresses,
     connected,
-    describe_gone,
+    describe_end_without_report,
     describe_stuck,
     listening,
     rank_on_host,
@@ -108,7 +108,7 @@ class Lifeline(threading.Thread):
             self.count += 1
             self.doing = (name, arguments[0] if arguments else None, time.monotonic())
             if self.first_left is not None and self.count > self.first_left:
-                self.wire.send(alone=f"in {self._told()}")
+                self.wire.send(alone=f"in {self._collective_text()}")
             try:
                 return method(*arguments, **settings)
             except Exception as error:
@@ -147,12 +147,12 @@ class Lifeline(threading.Thread):
             cause.
         """
         if not self.is_alive():
-            say(text or summary, self.rank, self.size, self.hosts)
+            print_for_ranks(text or summary, self.rank, self.size, self.hosts)
             leave_at_once(code)
         failed = {"summary": summary, "text": text, "code": code}
         self.wire.send(failed={**failed, "collective": self._raised(error)})
         if not self._ended.wait(PATIENCE) and text:
-            say(text, self.rank, self.size, self.hosts)
+            print_for_ranks(text, self.rank, self.size, self.hosts)
         time.sleep(PATIENCE)  # the thread ends the process, at the latest by now
         leave_at_once(code)
 
@@ -183,9 +183,9 @@ class Lifeline(threading.Thread):
                 if "over" in message:
                     self.wire.close()
                     return None
-                self._heard(message)
+                self._receive(message)
 
-    def _heard(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         if "where" in message:
             self._asked, self._answered = 0.0, time.monotonic()
             self.wire.send(here=self._state())
@@ -193,7 +193,7 @@ class Lifeline(threading.Thread):
             count = message["left"]
             self.first_left = count if self.first_left is None else min(count, self.first_left)
             if self.doing is not None and self.count > self.first_left:
-                self.wire.send(alone=f"in {self._told()}")
+                self.wire.send(alone=f"in {self._collective_text()}")
         elif "end" in message:
             self._end(message["end"], message["code"])
 
@@ -201,7 +201,7 @@ class Lifeline(threading.Thread):
         """Report a long wait, and ask all ranks for a report if it is too long."""
         doing, timeout, now = self.doing, self.timeout, time.monotonic()
         if doing is not None and doing is not self._reported and now - doing[2] > LONG:
-            wait = {"count": self.count, "doing": self._told(), "step": self.step}
+            wait = {"count": self.count, "doing": self._collective_text(), "step": self.step}
             if doing is self.doing:  # still in it, so the description is of this one
                 self._reported = doing
                 self.wire.send(waits=wait)
@@ -210,7 +210,7 @@ class Lifeline(threading.Thread):
         elif self._asked and now - self._asked > 2 * ANSWER:
             states = {rank: None if rank == 0 else self._state() for rank in (0, self.rank)}
             reason, _ = describe_stuck(states, timeout, self.hosts) or ("rank 0 is stuck", [])
-            self._end_alone(reason)
+            self._end_without_hub(reason)
         elif not self._asked and now - max(doing[2], self._answered) > timeout:
             self._asked = now
             self.wire.send(late=timeout)
@@ -218,13 +218,13 @@ class Lifeline(threading.Thread):
     def _state(self) -> Message:
         return {
             "count": self.count,
-            "doing": self._told() if self.doing else None,
+            "doing": self._collective_text() if self.doing else None,
             "step": self.step,
             "at": _place(sys._current_frames().get(self._main)),
             "left": self.leaving,
         }
 
-    def _told(self) -> str:
+    def _collective_text(self) -> str:
         """Return a description of the collective that this rank is in."""
         if self.doing is None:
             return "a collective"
@@ -237,9 +237,9 @@ class Lifeline(threading.Thread):
     def _end(self, reason: str, code: int) -> None:
         """Print why the job ends, and end this process once all ranks have printed it."""
         self._ended.set()
-        tell_supervisor(INFORMED)
-        tell_supervisor(DONE)
-        say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
+        report_to_supervisor(INFORMED)
+        report_to_supervisor(DONE)
+        print_for_ranks(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         self.wire.send(told=True)
         until = time.monotonic() + PATIENCE
         while (left := until - time.monotonic()) > 0 and self.wire.receive(left) is not None:
@@ -248,14 +248,14 @@ class Lifeline(threading.Thread):
 
     def _orphaned(self) -> None:
         """End the process because rank 0 is gone."""
-        self._end_alone(describe_gone({0: self.pids[0]}, self.hosts))
+        self._end_without_hub(describe_end_without_report({0: self.pids[0]}, self.hosts))
 
-    def _end_alone(self, reason: str) -> NoReturn:
+    def _end_without_hub(self, reason: str) -> NoReturn:
         """End the process without the hub."""
         self._ended.set()
-        tell_supervisor(INFORMED)
-        tell_supervisor(DONE)
-        say(f"the job ends: {reason}", self.rank, self.size, self.hosts)
+        report_to_supervisor(INFORMED)
+        report_to_supervisor(DONE)
+        print_for_ranks(f"the job ends: {reason}", self.rank, self.size, self.hosts)
         time.sleep(GRACE)  # so that the others can print it too
         leave_at_once(1)
 
@@ -283,7 +283,7 @@ def join(found: Communicator) -> Lifeline | None:
         offer = {"port": listener.getsockname()[1], "token": token, "at": addresses(everywhere)}
 
         def printed(text: str, ranks: Sequence[int]) -> None:
-            say(text, ranks, found.size, hosts)
+            print_for_ranks(text, ranks, found.size, hosts)
 
         supervised = STATE in os.environ
         hub = Hub(listener, token, hosts, pids, lambda x: found.abort("", x), printed, supervised)
@@ -316,7 +316,7 @@ def join(found: Communicator) -> Lifeline | None:
     return line
 
 
-def say(
+def print_for_ranks(
     text: str, ranks: int | Sequence[int], size: int, hosts: Sequence[str] | dict[int, str]
 ) -> None:
     """Print lines on standard error, each with a prefix of its ranks and their hosts."""
@@ -342,7 +342,7 @@ def closed_in_children(close: Callable[[], None]) -> None:
 
 def leave_at_once(code: int) -> NoReturn:
     """End the process once its output is flushed, without waiting for other ranks."""
-    tell_supervisor(DONE)
+    report_to_supervisor(DONE)
 
     def flush() -> None:
         for stream in (sys.stdout, sys.stderr):
@@ -355,7 +355,7 @@ def leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def tell_supervisor(state: bytes) -> None:
+def report_to_supervisor(state: bytes) -> None:
     """Report this rank's state to its supervisor, if there is one; ``DONE`` is the last state."""
     number = os.environ.get(STATE, "")
     if number.isdecimal():

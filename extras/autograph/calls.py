@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.extend import Function, late, registry, warn_user
+from ..core.extend import Function, lazy_module, registry, warn_user
 
 #: Statements that may handle errors.
 HANDLING = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
@@ -199,12 +199,12 @@ def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: An
     """
     named = kwargs or {}
     if isinstance(f, (type, *_REPLACED)):
-        overload = late("autograph.overloads").overload_of(f, scope)
+        overload = lazy_module("autograph.overloads").overload_of(f, scope)
         if overload is not None:
             return overload(*args, **named)
     made = converted(f)
     if made is f and not isinstance(f, FunctionType):  # others take items in code that is traced
-        late("autograph.mutations").check_consumed([*args, getattr(f, "__self__", None)])
+        lazy_module("autograph.mutations").check_consumed([*args, getattr(f, "__self__", None)])
     return made(*_functions_converted(f, args), **named)
 
 
@@ -244,7 +244,9 @@ def _function(f: FunctionType) -> Any:
     factory = _FACTORIES[id(code)][1]
     if factory is None:
         return f
-    made = late("autograph.transforms").instance_of(factory, f, late("autograph.operators"))
+    made = lazy_module("autograph.transforms").instance_of(
+        factory, f, lazy_module("autograph.operators")
+    )
     setattr(made, CONVERTED, True)
     return made
 
@@ -256,7 +258,7 @@ def _runs_at_once(f: FunctionType) -> bool:
 
 def _factory(f: FunctionType) -> CodeType | None:
     """Return the factory of a converted function; warn if it cannot be converted."""
-    transforms = late("autograph.transforms")
+    transforms = lazy_module("autograph.transforms")
     if not _runs_at_once(f):
         return _noting_factory(f)
     try:
@@ -279,7 +281,7 @@ def _noting_factory(f: FunctionType) -> CodeType | None:
 
     None if it handles no errors, or if its source is not available.
     """
-    transforms = late("autograph.transforms")
+    transforms = lazy_module("autograph.transforms")
     try:
         source = source_of(f.__code__)
         if not any(isinstance(x, HANDLING) for x in ast.walk(source.node)):

@@ -27,16 +27,16 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.conditions import cond
 from .effects import Retrace, raising_while
-from .mutations import Found, Watch, keep_apart, mark_shared, was_there
+from .mutations import MoreChanges, Watch, check_separate, mark_shared, was_there
 from .values import (
+    Content,
     Form,
-    Held,
-    Maybe,
+    MaybeAssigned,
     Undefined,
+    content_of,
     described,
     fits,
     has_exact_integers,
-    held_by,
     in_dtype,
     is_exact,
     is_number,
@@ -117,7 +117,7 @@ def _merged(
                 return merged(
                     test, if_true, if_false, [*names, *watch.names], [*starts, *watch.start]
                 )
-            except Found:
+            except MoreChanges:
                 continue
 
 
@@ -300,11 +300,11 @@ FOR_CACHES = (
 )
 
 
-class Again(Retrace):
+class Restart(Retrace):
     """A variable starts in another form than the trace assumed."""
 
 
-class _Plan:
+class _BranchResult:
     """How a variable leaves both branches: its containers, dtypes, and whether it is assigned."""
 
     def __init__(self, maybe: bool) -> None:
@@ -313,9 +313,9 @@ class _Plan:
         self.dtypes: dict[int, Any] = {}
         self.memories: dict[int, Any] = {}
 
-    def held_by(self, value: Any) -> Held:
+    def content_of(self, value: Any) -> Content:
         """Return what a variable holds; an array of tensors as one tensor, if a branch has one."""
-        held = held_by(value)
+        held = content_of(value)
         if not self.memories or held.assigned is False:
             return held
         leaves = held.leaves
@@ -324,7 +324,7 @@ class _Plan:
                 leaves[i] = leaves[i].as_memory(shape)
         return held._replace(value=pack_like(held.value, leaves))
 
-    def emitted(self, held: Held) -> Iterator[Tensor]:
+    def emitted(self, held: Content) -> Iterator[Tensor]:
         """Yield the tensors that one branch returns for a variable."""
         value = held.value
         if held.assigned is False:
@@ -365,14 +365,14 @@ def merged(
         If a variable's dtype, form or Python value differs between the branches. The message names
         the variable.
     """
-    plans = [_Plan(held_by(x).assigned is not True) for x in starts]
+    plans = [_BranchResult(content_of(x).assigned is not True) for x in starts]
     while True:
         sides = _Sides(plans, names)
         try:
             found = cond(
                 test, lambda s=sides: s.traced(0, if_true), lambda s=sides: s.traced(1, if_false)
             )
-        except Again:
+        except Restart:
             continue
         rest = iter(found)
         pairs = zip(names, plans, *sides.held, strict=True)
@@ -382,13 +382,13 @@ def merged(
 class _Sides:
     """The variables after each of the two branches."""
 
-    def __init__(self, plans: Sequence[_Plan], names: Sequence[str]) -> None:
+    def __init__(self, plans: Sequence[_BranchResult], names: Sequence[str]) -> None:
         self.plans, self.names = plans, names
-        self.held: list[list[Held]] = [[], []]
+        self.held: list[list[Content]] = [[], []]
 
     def traced(self, i: int, run: Callable[[], Sequence[Any]]) -> list[Tensor]:
         """Return the tensors of one branch; for the second, check that both branches agree."""
-        self.held[i] = [plan.held_by(x) for plan, x in zip(self.plans, run(), strict=True)]
+        self.held[i] = [plan.content_of(x) for plan, x in zip(self.plans, run(), strict=True)]
         if i:
             _agree(self.plans, self.held, self.names)
         made = zip(self.plans, self.held[i], strict=True)
@@ -396,8 +396,10 @@ class _Sides:
         return [x for plan, held in made for x in plan.emitted(held)] or [as_tensor(True)]
 
 
-def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Sequence[str]) -> None:
-    """Compare both branches; raise if they do not fit, or :class:`Again` to trace them again."""
+def _agree(
+    plans: Sequence[_BranchResult], sides: Sequence[Sequence[Content]], names: Sequence[str]
+) -> None:
+    """Compare both branches; raise if they do not fit, or :class:`Restart` to trace them again."""
     again = False
     for plan, name, a, b in zip(plans, names, *sides, strict=True):
         if a.assigned is False and b.assigned is False:
@@ -419,10 +421,10 @@ def _agree(plans: Sequence[_Plan], sides: Sequence[Sequence[Held]], names: Seque
         for i, (x, y) in enumerate(zip(a.leaves, b.leaves, strict=True)):
             again |= _same_leaf(plan, i, quoted(name), x, y)
     if again:
-        raise Again
+        raise Restart
 
 
-def _same_leaf(plan: _Plan, i: int, name: str, a: Any, b: Any) -> bool:
+def _same_leaf(plan: _BranchResult, i: int, name: str, a: Any, b: Any) -> bool:
     """Note a leaf's common dtype; return whether the first branch must be traced again."""
     if not (is_number(a) and is_number(b)):
         for x, y in ((a, b), (b, a)):
@@ -462,7 +464,9 @@ def _common_dtype(name: str, a: Any, b: Any, x: Any, y: Any) -> Any:
     )
 
 
-def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor]) -> Any:
+def _together(
+    name: str, plan: _BranchResult, a: Content, b: Content, found: Iterator[Tensor]
+) -> Any:
     """Return a variable after the choice, made from the results of the op."""
     if a.assigned is False and b.assigned is False:
         return b.given
@@ -486,8 +490,8 @@ def _together(name: str, plan: _Plan, a: Held, b: Held, found: Iterator[Tensor])
     if a.value is b.value and isinstance(a.value, (list, dict)):
         value = a.value  # itself: the statement knows what its branches change in it
     else:
-        keep_apart(name, value, a.value, b.value)
+        check_separate(name, value, a.value, b.value)
     assigned = next(found) if plan.maybe else True
     if a.assigned is True and b.assigned is True:
         return value
-    return Maybe(name, value, assigned)
+    return MaybeAssigned(name, value, assigned)

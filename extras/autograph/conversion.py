@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..core.errors import BackendUnavailable, TraceError
-from ..core.extend import Function, converting, flatten, hookimpl, late, pack_like
+from ..core.extend import Function, converting, flatten, hookimpl, lazy_module, pack_like
 from .calls import KEPT, NoSource, ask_for, converted, source_of
 from .effects import deferring
 from .mutations import give_back, unwatched
@@ -24,7 +24,7 @@ _INSTALL = 'pip install "gradtape[autograph]"'
 def missing_library() -> str | None:
     """Return which required package is missing; None if functions can be converted."""
     try:
-        late("autograph.transforms")
+        lazy_module("autograph.transforms")
     except ImportError as error:
         return str(error)
     return None
@@ -226,7 +226,7 @@ def to_code(entity: Callable[..., Any], recursive: bool = True) -> str:
     True
     """
     function = _convertible("to_code", entity)
-    node, _ = late("autograph.transforms").rewritten(_source("to_code", function), function)
+    node, _ = lazy_module("autograph.transforms").rewritten(_source("to_code", function), function)
     return ast.unparse(ast.fix_missing_locations(node))
 
 
@@ -254,7 +254,7 @@ def gradtape_converters() -> Mapping[Any, Callable[..., Any]]:
     """Provide them; none without the library for conversions, since then nothing is converted."""
     found: Mapping[Any, Callable[..., Any]] = {}
     if missing_library() is None:
-        found = late("autograph.overloads").OVERLOADS
+        found = lazy_module("autograph.overloads").OVERLOADS
     return found
 
 

@@ -19,7 +19,7 @@ from .values import is_traced, short_line, truth
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
 
 
-class Text:
+class RuntimeText:
     """Text that contains values known only in a run, such as an f-string.
 
     Parameters
@@ -38,22 +38,22 @@ class Text:
         self.formats = formats
 
     @classmethod
-    def of(cls, objects: Any, separator: str = " ", end: str = "") -> Text:
+    def of(cls, objects: Any, separator: str = " ", end: str = "") -> RuntimeText:
         """Return the text that ``print`` makes of objects."""
         whole = cls([""], [], [])
         for i, x in enumerate(objects):
             whole.pieces[-1] += separator if i else ""
-            if isinstance(x, Text):
+            if isinstance(x, RuntimeText):
                 whole.add(x)
                 continue
             marks = [_Mark(leaf) if is_traced(leaf) else leaf for leaf in flatten(x)]
             values = [mark.value for mark in marks if isinstance(mark, _Mark)]
             pieces = str(pack_like(x, marks)).split(_Mark.text)
-            whole.add(Text(pieces, values, ["" if is_traced(x) else "!r"] * len(values)))
+            whole.add(RuntimeText(pieces, values, ["" if is_traced(x) else "!r"] * len(values)))
         whole.pieces[-1] += end
         return whole
 
-    def add(self, other: Text) -> None:
+    def add(self, other: RuntimeText) -> None:
         """Append another text."""
         self.pieces[-1] += other.pieces[0]
         self.pieces += other.pieces[1:]
@@ -74,21 +74,21 @@ class _Mark:
 
 
 def text(*parts: Any) -> Any:
-    """Return an f-string: a ``str``, or a :class:`Text` if one of its values is traced.
+    """Return an f-string: a ``str``, or a :class:`RuntimeText` if one of its values is traced.
 
     Parameters
     ----------
     parts
         Strings, and triples of a value, its conversion (such as ``"r"``) and its format.
     """
-    whole = Text([""], [], [])
+    whole = RuntimeText([""], [], [])
     for part in parts:
         if isinstance(part, str):
             whole.pieces[-1] += part
             continue
         value, conversion, form = part
         if is_traced(value):
-            whole.add(Text(["", ""], [value], ["!r" if conversion == "r" else form]))
+            whole.add(RuntimeText(["", ""], [value], ["!r" if conversion == "r" else form]))
         else:
             shown = _CONVERSIONS[conversion](value) if conversion else value
             whole.pieces[-1] += format(shown, form)
@@ -98,7 +98,7 @@ def text(*parts: Any) -> Any:
 def check(holds: Any, message: Any, error: str = "AssertionError") -> None:
     """Raise an error in each run in which a value is not true."""
     if holds is not True:
-        told = Text.of([message])
+        told = RuntimeText.of([message])
         check_in_runs(holds, told.values, told.pieces, told.formats, error)
 
 
@@ -154,7 +154,7 @@ def print_(
     flush: bool = False,
 ) -> None:
     """Print objects; in each run, if any of them is traced."""
-    if not any(isinstance(x, Text) or is_traced(x) for x in flatten(list(objects))):
+    if not any(isinstance(x, RuntimeText) or is_traced(x) for x in flatten(list(objects))):
         print(*objects, sep=sep, end=end, file=file, flush=flush)
         return
     stream = {id(sys.stdout): "stdout", id(sys.stderr): "stderr", id(None): "stdout"}.get(id(file))
@@ -163,7 +163,7 @@ def print_(
             f"{user_line()}: 'print' of traced values can write only to sys.stdout or sys.stderr, "
             f"got file={file!r}"
         )
-    told = Text.of(objects, " " if sep is None else sep, "\n" if end is None else end)
+    told = RuntimeText.of(objects, " " if sep is None else sep, "\n" if end is None else end)
     print_values(told.values, told.pieces, told.formats, stream, flush)
 
 

@@ -18,19 +18,26 @@ from ..core.extend import (
 )
 from ..plugins.ops.control.conditions import while_loop
 from ..plugins.ops.control.scan import scan
-from .choices import Again, if_stmt
+from .choices import Restart, if_stmt
 from .effects import raising_while
-from .mutations import Found, Watch, check_consumed, keep_apart, mark_shared, shared_arrays
-from .overloads import Rows, rows_of
+from .mutations import (
+    MoreChanges,
+    Watch,
+    check_consumed,
+    check_separate,
+    mark_shared,
+    shared_arrays,
+)
+from .overloads import LoopRows, rows_of
 from .values import (
+    Content,
     Form,
-    Held,
-    Maybe,
+    MaybeAssigned,
     Undefined,
     check_integers,
+    content_of,
     described,
     fits,
-    held_by,
     in_dtype,
     is_number,
     is_traced,
@@ -57,11 +64,11 @@ class _Slot:
     def __init__(self, name: str, start: Any, is_shared: bool = False) -> None:
         self.name = quoted(name)
         self.is_shared = is_shared
-        self.start = held_by(start)
+        self.start = content_of(start)
         self.plain = name
         self.form: Form | None = None
         self.dtypes: dict[int, Any] = {}
-        self.maybe = isinstance(start, Maybe)
+        self.maybe = isinstance(start, MaybeAssigned)
         self.always = False
 
     @property
@@ -107,7 +114,7 @@ class _Slot:
             else:
                 kept.append(x)
         value = pack_like(self.tree, kept)
-        return Maybe(self.plain, value, leaves.pop(0)) if self.maybe else value
+        return MaybeAssigned(self.plain, value, leaves.pop(0)) if self.maybe else value
 
     def after(self, value: Any, before: Sequence[Tensor], what: str) -> list[Tensor]:
         """Return the tensors that the next step gets.
@@ -119,7 +126,7 @@ class _Slot:
         TypeError, ValueError
             If the variable changes its form, dtype or Python value.
         """
-        held = held_by(value)
+        held = content_of(value)
         self.always = held.assigned is True
         if not self.carried:
             if held.assigned is False:
@@ -130,23 +137,23 @@ class _Slot:
                     "after a step; assign it before the loop"
                 )
             self.form, self.maybe = Form.of(held.value), True
-            raise Again
+            raise Restart
         if held.assigned is not True and not self.maybe:
             self.maybe = True
-            raise Again
+            raise Restart
         if held.assigned is False:
             return self._tensors(Form.of(self.tree).value(), False)
         same_form(self.name, self.tree, held.value, (f"before the {what}", "after a step"))
         self._check(held, before, what)
         return self._tensors(held.value, held.assigned)
 
-    def _check(self, held: Held, before: Sequence[Tensor], what: str) -> None:
+    def _check(self, held: Content, before: Sequence[Tensor], what: str) -> None:
         rest = iter(before)
         for i, (old, new) in enumerate(zip(flatten(self.tree), held.leaves, strict=True)):
             if not is_number(old):
                 if is_number(new) and hasattr(old, "as_memory"):
                     self._start_as_memory(i, old.as_memory(described(new)[0][1:]))
-                    raise Again
+                    raise Restart
                 if not same_python(old, new):
                     raise ValueError(
                         f"{user_line()}: {self.name} is {worded(old)} before the {what} but "
@@ -165,7 +172,7 @@ class _Slot:
         """Start an array of tensors as one tensor, because a step turns it into one."""
         leaves = flatten(self.start.value)
         leaves[i] = memory
-        self.start = held_by(pack_like(self.start.value, leaves))
+        self.start = content_of(pack_like(self.start.value, leaves))
 
     def _check_number(self, i: int, was: Tensor, new: Any, old: Any, what: str) -> None:
         now = as_tensor(new)
@@ -177,19 +184,19 @@ class _Slot:
                     f"{now.dtype} after a step; cast it with astype"
                 )
             self.dtypes[i] = now.dtype
-            raise Again
+            raise Restart
         if None not in (was.shape, now.shape) and len(was.shape) != len(now.shape):
             raise ValueError(
                 f"{user_line()}: {self.name} has shape {was.shape} before the {what} but "
                 f"{now.shape} after a step; keep the number of its axes the same"
             )
 
-    def result(self, leaves: list[Tensor], sure: bool) -> Any:
-        """Return the variable after the loop; ``sure`` means that each run takes a step."""
+    def result(self, leaves: list[Tensor], always_runs: bool) -> Any:
+        """Return the variable after the loop; ``always_runs`` means that each run takes a step."""
         value = self.taken(leaves)
         if self.carried and self.start.assigned is not False:
-            keep_apart(self.plain, held_by(value).value, self.start.value)
-        if isinstance(value, Maybe) and sure and self.always:
+            check_separate(self.plain, content_of(value).value, self.start.value)
+        if isinstance(value, MaybeAssigned) and always_runs and self.always:
             return value.value
         return value
 
@@ -247,7 +254,7 @@ class _Loop:
     def step(self, leaves: Sequence[Tensor], run: Callable[[], None]) -> list[Tensor]:
         """Return the values after a step."""
         self.enter(leaves)
-        taken = [flatten(held_by(x).value) for x in self.get()]
+        taken = [flatten(content_of(x).value) for x in self.get()]
         with raising_while(f"a step of the {self.what} is traced"):
             run()
         self.watch.find()
@@ -255,23 +262,23 @@ class _Loop:
         for slot, value, size in zip(self.slots, self.get(), self.sizes, strict=True):
             try:
                 found += slot.after(value, before[:size], self.what)
-            except Again:
+            except Restart:
                 again = True
             del before[:size]
         if again:
-            raise Again
+            raise Restart
         check_integers([x for slot in taken for x in slot], f"the {self.what}")
         return found or before  # without variables: an op needs at least one result
 
-    def run(self, attempt: Callable[[], Sequence[Tensor]], sure: Callable[[], bool]) -> None:
+    def run(self, attempt: Callable[[], Sequence[Tensor]], always_runs: Callable[[], bool]) -> None:
         """Trace the loop until the forms of its variables settle, then assign the results."""
         while True:
             try:
                 found = list(attempt())
-            except Again:
+            except Restart:
                 self.set(self.start)
                 continue
-            except Found:
+            except MoreChanges:
                 self._grow()
                 self.set(self.start)
                 continue
@@ -279,7 +286,7 @@ class _Loop:
                 self._set((*self.start[: self._count], *self._ended))
                 raise
             break
-        known = sure()
+        known = always_runs()
         self.set(tuple([slot.result(found, known) for slot in self.slots]))
 
 
@@ -319,7 +326,7 @@ def while_stmt(
     loop = _Loop("'while'", get_state, set_state, names, watch, options["ends"], shared)
 
     def attempt() -> Sequence[Tensor]:
-        def goes_on(*leaves: Tensor) -> Tensor:
+        def extra_test(*leaves: Tensor) -> Tensor:
             loop.enter(leaves)
             before = watch.get()
             holds = truth(test(), "'while'")
@@ -327,7 +334,7 @@ def while_stmt(
             return holds
 
         found: list[Tensor] = while_loop(
-            goes_on,
+            extra_test,
             lambda *leaves: loop.step(leaves, body),
             loop.first(),
             maximum_iterations=None if most is None else most - done,
@@ -340,7 +347,7 @@ def while_stmt(
 
 def for_stmt(
     iterated: Any,
-    goes_on: Callable[[], Any] | None,
+    extra_test: Callable[[], Any] | None,
     body: Callable[[Any], None],
     get_state: State,
     set_state: Setter,
@@ -353,7 +360,7 @@ def for_stmt(
     ----------
     iterated
         The iterable.
-    goes_on
+    extra_test
         Called before each step: whether to continue. None if no statement in the block ends the
         loop.
     body
@@ -368,7 +375,7 @@ def for_stmt(
     most = options.get("maximum_iterations")
     if rows is None:
         count = len(names) - options["ends"]
-        _python_for(iterated, goes_on, body, get_state, set_state, names, count, most)
+        _python_for(iterated, extra_test, body, get_state, set_state, names, count, most)
         return
     if most is not None:
         rows = rows.first(most)
@@ -376,18 +383,18 @@ def for_stmt(
     watch = Watch("for", (body,), names, set_state)
     with watch(), raising_while("a 'for' is traced"):
         loop = _Loop("'for'", get_state, set_state, names, watch, options["ends"], shared)
-        _staged_for(rows, goes_on, body, loop)
+        _staged_for(rows, extra_test, body, loop)
 
 
 class _Widens(Exception):
     """A step changes a shape, which a scan does not allow."""
 
 
-def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Loop) -> None:
+def _staged_for(rows: LoopRows, extra_test: Any, body: Callable[[Any], None], loop: _Loop) -> None:
     length = rows.length
 
-    def sure() -> bool:
-        return goes_on is None and type(length) is int and length > 0
+    def always_runs() -> bool:
+        return extra_test is None and type(length) is int and length > 0
 
     def scanned() -> Sequence[Tensor]:
         def step(carry: list[Tensor], x: Any) -> tuple[list[Tensor], None]:
@@ -403,10 +410,10 @@ def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Lo
     def counted() -> Sequence[Tensor]:
         def holds(i: Tensor, *leaves: Tensor) -> Any:
             inside = i < length
-            if goes_on is None:
+            if extra_test is None:
                 return inside
             loop.enter(leaves)
-            more = goes_on()
+            more = extra_test()
             return (
                 ops["logical_and"](inside, truth(more, "'for'"))
                 if is_traced(more)
@@ -419,18 +426,18 @@ def _staged_for(rows: Rows, goes_on: Any, body: Callable[[Any], None], loop: _Lo
         zero = as_tensor(0)
         return list(while_loop(holds, step, [zero, *loop.first()]))[1:]
 
-    if goes_on is not None:
-        loop.run(counted, sure)
+    if extra_test is not None:
+        loop.run(counted, always_runs)
         return
     try:
-        loop.run(scanned, sure)
+        loop.run(scanned, always_runs)
     except _Widens:
-        loop.run(counted, sure)
+        loop.run(counted, always_runs)
 
 
 def _python_for(
     iterated: Any,
-    goes_on: Callable[[], Any] | None,
+    extra_test: Callable[[], Any] | None,
     body: Callable[[Any], None],
     get_state: State,
     set_state: Setter,
@@ -450,7 +457,7 @@ def _python_for(
     for done, item in enumerate(iterated):
         if most is not None and done >= most:
             return
-        more = True if goes_on is None else goes_on()
+        more = True if extra_test is None else extra_test()
         if not is_traced(more):
             if not more:
                 return

@@ -32,7 +32,7 @@ _CACHE, _MADE = cached_property, (Variable, Module, Function)
 _watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches", default=())
 
 
-class Found(Retrace):
+class MoreChanges(Retrace):
     """A block changes more values than those that are known to change."""
 
 
@@ -40,7 +40,7 @@ class _Absent(Undefined):
     """The value under a key that an object does not have."""
 
 
-class _Place(NamedTuple):
+class _ChangePlace(NamedTuple):
     """Where a block changes a value: an attribute, an item, or a variable outside."""
 
     holder: Entries
@@ -97,7 +97,7 @@ class Watch:
         set_state: Any = None,
     ) -> None:
         self.what = what
-        self.places: list[_Place] = []
+        self.places: list[_ChangePlace] = []
         self._is_outermost = not _watches.get()
         cells, outer = (), set(names)
         if set_state is not None:  # locals are in its cells; the others are globals
@@ -161,20 +161,20 @@ class Watch:
                 if (id(holder), key) in known or self._is_new_module(holder, key):
                     continue
                 if key is WHOLE or not isinstance(holder, Entries):
-                    raise ValueError(self._told(holder))
-                new.append(_Place(holder, key))
+                    raise ValueError(self._holder_text(holder))
+                new.append(_ChangePlace(holder, key))
         if new:
             self.places += new
             if self._is_outermost:
                 note_changes(new)
-            raise Found
+            raise MoreChanges
 
     def unchanged(self, where: str, values: Sequence[Any]) -> None:
         """Raise if a test changes anything; ``values`` are those of the places before it."""
         known = len(self.places)
         try:
             self.find()
-        except Found:
+        except MoreChanges:
             changed = [place.name for place in self.places[known:]]
         else:
             changed = [p.name for p, x in zip(self.places, values, strict=True) if p.get() is not x]
@@ -207,7 +207,7 @@ class Watch:
             holder.before = now if key is WHOLE else {**holder.before, key: value}
         return new
 
-    def _told(self, holder: State) -> str:
+    def _holder_text(self, holder: State) -> str:
         kind = "" if holder.of is None else f"the {type(holder.of).__name__} "
         name = holder.name.partition("[{")[0] if isinstance(holder, Entries) else holder.name
         name = name if holder.of is None else repr(name)
@@ -225,7 +225,7 @@ class Watch:
         )
 
 
-def give_back(places: Sequence[_Place], roots: Sequence[Any], always: bool) -> None:
+def give_back(places: Sequence[_ChangePlace], roots: Sequence[Any], always: bool) -> None:
     """Give objects that outlive a trace the numbers back that they held before.
 
     Parameters
@@ -272,7 +272,7 @@ def check_consumed(iterators: Iterable[Any]) -> None:
                     )
 
 
-def keep_apart(name: str, chosen: Any, *originals: Any) -> None:
+def check_separate(name: str, chosen: Any, *originals: Any) -> None:
     """Check, when the function has been traced, that containers stay as they are.
 
     Parameters

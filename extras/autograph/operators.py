@@ -11,7 +11,7 @@ from .choices import and_, compare, if_exp, if_stmt, is_, is_not, not_, or_
 from .effects import assert_stmt, handled, hashed, noted, text
 from .loops import for_stmt, while_stmt
 from .mutations import check_in_place
-from .values import Maybe, Undefined, UndefinedReturnValue, is_traced
+from .values import MaybeAssigned, Undefined, UndefinedReturnValue, is_traced
 
 __all__ = [
     "ConversionOptions",
@@ -107,7 +107,7 @@ class FunctionScope:
         """
         if isinstance(value, UndefinedReturnValue):
             return None
-        if isinstance(value, Maybe):
+        if isinstance(value, MaybeAssigned):
             if is_traced(returned):
                 raise ValueError(
                     f"{user_line()}: {self.function!r} returns a value on some paths and reaches "

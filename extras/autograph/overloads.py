@@ -29,7 +29,7 @@ from .values import is_traced, truth
 # -- iterables: rows of tensors, and ``range``, ``enumerate``, ``zip`` -----------------------------
 
 
-class Rows:
+class LoopRows:
     """Tensors that a traced loop iterates over together, one row at a time.
 
     Parameters
@@ -56,9 +56,9 @@ class Rows:
         """Return the item at an index."""
         return map_structure(lambda x: x[i], self.tensors)
 
-    def first(self, most: Any) -> Rows:
+    def first(self, most: Any) -> LoopRows:
         """Return the first ``most`` rows, or all of them if there are fewer."""
-        return Rows(map_structure(lambda x: x[:most], self.tensors))
+        return LoopRows(map_structure(lambda x: x[:most], self.tensors))
 
     def __iter__(self) -> Any:
         for i in range(len(self)):
@@ -79,14 +79,14 @@ def _length(x: Tensor) -> Any:
     return x.shape[0]
 
 
-def rows_of(iterated: Any) -> Rows | None:
+def rows_of(iterated: Any) -> LoopRows | None:
     """Return the rows that a trace iterates over in one op; None if Python iterates instead."""
-    if isinstance(iterated, Rows):
+    if isinstance(iterated, LoopRows):
         return iterated
     if isinstance(iterated, Variable):
         iterated = iterated.value
     if isinstance(iterated, Tensor) and (active_graph.get() is not None or is_traced(iterated)):
-        return Rows(as_tensor(iterated))
+        return LoopRows(as_tensor(iterated))
     return None
 
 
@@ -94,45 +94,45 @@ def range_(*bounds: Any) -> Any:
     """Return ``range(...)``; the integers as a tensor if a bound is traced."""
     if not any(map(is_traced, bounds)):
         return range(*bounds)
-    return Rows(arange(*bounds))
+    return LoopRows(arange(*bounds))
 
 
 def len_(x: Any) -> Any:
     """Return ``len(x)``; for a tensor whose length is unknown in the trace, its size."""
     if isinstance(x, Tensor) and x.shape and is_open(x.shape[0]):
         return x.shape[0]
-    return x.length if isinstance(x, Rows) else len(x)
+    return x.length if isinstance(x, LoopRows) else len(x)
 
 
-def _all_rows(iterables: Sequence[Any]) -> list[Rows] | None:
+def _all_rows(iterables: Sequence[Any]) -> list[LoopRows] | None:
     found = [rows_of(x) for x in iterables]
     return None if not found or None in found else found  # type: ignore[return-value]
 
 
 def enumerate_(iterable: Any, start: Any = 0) -> Any:
-    """Return ``enumerate(...)``; for a tensor, its indices and rows as :class:`Rows`."""
+    """Return ``enumerate(...)``; for a tensor, its indices and rows as :class:`LoopRows`."""
     rows = rows_of(iterable)
     if rows is None:
         return enumerate(iterable, start)
-    return Rows((arange(rows.length) + start, rows.tensors))
+    return LoopRows((arange(rows.length) + start, rows.tensors))
 
 
 def zip_(*iterables: Any, strict: bool = False) -> Any:
-    """Return ``zip(...)``; for tensors, their rows together as :class:`Rows`."""
+    """Return ``zip(...)``; for tensors, their rows together as :class:`LoopRows`."""
     rows = _all_rows(iterables)
     if rows is None:
         return zip(*iterables, strict=strict)
     if strict and any(x.length != rows[0].length for x in rows):
         raise ValueError(f"{user_line()}: zip() arguments have different lengths")
-    return Rows(tuple([x.tensors for x in rows]))
+    return LoopRows(tuple([x.tensors for x in rows]))
 
 
 def reversed_(iterable: Any) -> Any:
-    """Return ``reversed(...)``; for a tensor, its rows in reverse order as :class:`Rows`."""
+    """Return ``reversed(...)``; for a tensor, its rows in reverse order as :class:`LoopRows`."""
     rows = rows_of(iterable)
     if rows is None:
         return reversed(iterable)
-    return Rows(map_structure(lambda x: ops["flip"](x, axis=0), rows.tensors))
+    return LoopRows(map_structure(lambda x: ops["flip"](x, axis=0), rows.tensors))
 
 
 # -- replacements of builtin functions -------------------------------------------------------------

@@ -163,7 +163,7 @@ def _is_options(value: Any) -> bool:
     return getattr(value, "sets_loop_options", False) is True
 
 
-class _Told(ast.NodeTransformer):
+class _PrintedValues(ast.NodeTransformer):
     """Turns each ``assert`` and each f-string that is printed into a call."""
 
     def __init__(self) -> None:
@@ -181,7 +181,7 @@ class _Told(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> Any:
         self.generic_visit(node)
-        message = _told(node.msg) if node.msg else ast.Constant(None)
+        message = _fstring_as_call(node.msg) if node.msg else ast.Constant(None)
         handled = [copy.deepcopy(x) for x in self._handled]
         caught = _lambda(ast.Tuple(handled, ast.Load())) if handled else ast.Constant(None)
         return ast.Expr(_call("assert_stmt", node, node.test, _lambda(message), caught))
@@ -189,11 +189,11 @@ class _Told(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "print":
-            node.args = [_told(x) for x in node.args]
+            node.args = [_fstring_as_call(x) for x in node.args]
         return node
 
 
-def _told(node: ast.expr) -> ast.expr:
+def _fstring_as_call(node: ast.expr) -> ast.expr:
     """Return an f-string as a call, so that its values may be traced; other nodes unchanged."""
     if not isinstance(node, ast.JoinedStr):
         return node
@@ -223,7 +223,7 @@ def _call(name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
 
 def with_effects(node: Any) -> Any:
     """Return a tree in which each ``assert`` and each printed f-string is a call."""
-    return _Told().visit(node)
+    return _PrintedValues().visit(node)
 
 
 class _Noting(ast.NodeTransformer):

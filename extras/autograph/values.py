@@ -57,7 +57,7 @@ class UndefinedReturnValue(Undefined):
         super().__init__("the returned value")
 
 
-class Maybe(Undefined):
+class MaybeAssigned(Undefined):
     """A variable that has a value only in runs of the trace that reach its assignment."""
 
     def __init__(self, name: str, value: Any, assigned: Any) -> None:
@@ -203,7 +203,7 @@ def described(leaf: Any) -> tuple[Any, Any]:
     return tensor.shape, tensor.dtype
 
 
-class Held(NamedTuple):
+class Content(NamedTuple):
     """The content of a variable.
 
     Attributes
@@ -211,7 +211,7 @@ class Held(NamedTuple):
     value
         A value in any containers; None if the variable is unassigned.
     assigned
-        True, False or, for a :class:`Maybe`, a boolean tensor.
+        True, False or, for a :class:`MaybeAssigned`, a boolean tensor.
     given
         The variable itself.
     """
@@ -226,13 +226,13 @@ class Held(NamedTuple):
         return [] if self.assigned is False else flatten(self.value)
 
 
-def held_by(value: Any) -> Held:
+def content_of(value: Any) -> Content:
     """Return what a variable holds."""
-    if isinstance(value, Maybe):
-        return Held(value.value, value.assigned, value)
+    if isinstance(value, MaybeAssigned):
+        return Content(value.value, value.assigned, value)
     if isinstance(value, Undefined):
-        return Held(None, False, value)
-    return Held(value, True, value)
+        return Content(None, False, value)
+    return Content(value, True, value)
 
 
 def living(values: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
@@ -241,11 +241,11 @@ def living(values: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
     Nothing reads such variables before they are assigned again: they belong to the block alone.
     """
     pairs = zip(values, names, strict=True)
-    return tuple([Undefined(name) if _is_gone(x) else x for x, name in pairs])
+    return tuple([Undefined(name) if _trace_has_ended(x) else x for x, name in pairs])
 
 
-def _is_gone(value: Any) -> bool:
-    held = held_by(value)
+def _trace_has_ended(value: Any) -> bool:
+    held = content_of(value)
     leaves = [*held.leaves, held.assigned]
     return any(isinstance(x, Tensor) and _ended(x.array) for x in leaves)
 
@@ -270,7 +270,7 @@ class Form(NamedTuple):
         for leaf in flatten(value):
             if is_number(leaf):
                 shape, dtype = described(leaf)
-                leaves.append((_lasting(shape), dtype))
+                leaves.append((_without_unknowns(shape), dtype))
             else:
                 leaves.append(leaf)
         return cls(value, tuple(leaves))
@@ -286,7 +286,7 @@ class Form(NamedTuple):
         )
 
 
-def _lasting(shape: Any) -> Any:
+def _without_unknowns(shape: Any) -> Any:
     """Return a shape with 0 instead of sizes that are known only inside a branch."""
     return None if shape is None else tuple(n if _lasts(n) else 0 for n in shape)
 
@@ -318,12 +318,12 @@ def same_form(name: str, a: Any, b: Any, what: Sequence[str]) -> None:
     """Raise unless two values have the same containers."""
     if structure(a) != structure(b):
         raise ValueError(
-            f"{user_line()}: {name} is {_told(a)} {what[0]}, and {_told(b)} {what[1]}; "
+            f"{user_line()}: {name} is {_kind_text(a)} {what[0]}, and {_kind_text(b)} {what[1]}; "
             "give it the same containers in both cases"
         )
 
 
-def _told(value: Any) -> str:
+def _kind_text(value: Any) -> str:
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Tensor):

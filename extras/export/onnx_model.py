@@ -24,8 +24,8 @@ from ..core.extend import (
     Read,
     Symbol,
     Variable,
-    face,
     forward_only,
+    public_package,
     registry,
     shape_in_run,
     to_numpy,
@@ -68,7 +68,7 @@ def model_of(traced: Traced) -> Any:
     )
     _finish(model, traced, updates)
     for info, (_, like) in zip(model.graph.output, results.values(), strict=True):
-        _tell_shape(info, like)
+        _set_output_shape(info, like)
     return model
 
 
@@ -105,7 +105,7 @@ def _finish(model: Any, traced: Traced, updates: dict[str, str]) -> None:
     graph = model.graph
     graph.name = traced.name
     _tidy(graph)
-    model.producer_name, model.producer_version = "gradtape", face().__version__
+    model.producer_name, model.producer_version = "gradtape", public_package().__version__
     if updates:
         helper.set_model_props(model, {"gradtape.updates": json.dumps(updates)})
     constant = {name: v for v, name in traced.variables.items() if name not in updates}
@@ -149,7 +149,7 @@ def _rename(graph: Any, names: dict[str, str]) -> None:
                 _rename(attribute.g, names)
 
 
-def _tell_shape(info: Any, like: Symbol | Variable) -> None:
+def _set_output_shape(info: Any, like: Symbol | Variable) -> None:
     """Give an output the sizes known in the trace, with the names that inputs have for them."""
     if like.shape is None:
         return
@@ -206,7 +206,7 @@ def run(
         makers.update(dict.fromkeys(node.outputs, node))
         for symbol, value in zip(node.outputs, found, strict=True):
             values[symbol] = _checked(node, symbol, xp.asarray(value))
-            _tell(symbol, values)
+            _set_value_shape(symbol, values)
     return values
 
 
@@ -263,7 +263,7 @@ def _checked(node: Node, symbol: Symbol, value: Array) -> Array:
     return value
 
 
-def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
+def _set_value_shape(symbol: Symbol, values: dict[Symbol, Array]) -> None:
     """Give a value the sizes known in the trace, if ONNX's shape inference knows less."""
     value = values[symbol]
     if symbol.shape is None or None not in value.inner.shape:
@@ -272,4 +272,4 @@ def _tell(symbol: Symbol, values: dict[Symbol, Array]) -> None:
         shape = shape_in_run(symbol, values)
     except TypeError:  # a size is the value of an array
         return
-    value.xp.sizes.tell(value.inner, shape or ())
+    value.xp.sizes.set_shape(value.inner, shape or ())

@@ -20,12 +20,12 @@ from ..core.extend import (
     Backend,
     Dim,
     Open,
-    alone,
     broadcast_shapes,
     evaluated,
     known_size,
     lowered,
     same_size,
+    size_of_atom,
 )
 from .onnx_arrays import Array
 from .onnx_functions import Functions
@@ -72,7 +72,7 @@ class Sizes:
         dim = Dim(name, inner, axis)
         self._homes[dim.key] = (inner, axis, least)
         # written as 1 plus a non-negative number, a size is known to differ from 0
-        size: Any = alone(dim)
+        size: Any = size_of_atom(dim)
         size = self._named[name] = size + least
         self._names[size.key] = name
         return size
@@ -81,7 +81,7 @@ class Sizes:
         names = (f"size_{number}" for number in self._numbers)
         return next(name for name in names if name not in self._named)
 
-    def tell(self, inner: Any, shape: Sequence[Any]) -> None:
+    def set_shape(self, inner: Any, shape: Sequence[Any]) -> None:
         """Set the shape of an array of ndonnx; None leaves a size unchanged."""
         names = list(_type(inner).shape)
         for axis, n in enumerate(shape):
@@ -154,7 +154,7 @@ class Shapes:
             else:
                 target = self.sizes.vector(shape)
         found = Array(self, ndx.reshape(x.inner, target))
-        self.sizes.tell(found.inner, [None if type(n) is int and n < 0 else n for n in shape])
+        self.sizes.set_shape(found.inner, [None if type(n) is int and n < 0 else n for n in shape])
         return found
 
     def broadcast_to(self, x: Any, shape: Any) -> Array:
@@ -162,7 +162,7 @@ class Shapes:
         known = all(map(known_size, shape))
         x = _emptied(x, shape)
         found = ndx.broadcast_to(x.inner, shape if known else self.sizes.vector(shape))
-        self.sizes.tell(found, shape)
+        self.sizes.set_shape(found, shape)
         return Array(self, found)
 
     def padded(self, x: Array, before: Sequence[Any], after: Sequence[Any]) -> Array:
@@ -173,7 +173,7 @@ class Shapes:
         pads = self.sizes.vector((*before, *after)).unwrap_spox()
         found = self.of(onnx.pad(x.var, pads, onnx.const(0, x.dtype)))
         shape = [a + n + b for n, a, b in zip(x.shape, before, after, strict=True)]
-        self.sizes.tell(found.inner, shape)
+        self.sizes.set_shape(found.inner, shape)
         return found
 
     def broadcast_arrays(self, *xs: Any) -> list[Array]:
@@ -333,7 +333,7 @@ class Namespace(Shapes, Functions):
                 found = self.astype(found, result)
             if len(cast) > 1 and None in found.inner.shape:
                 shape = broadcast_shapes(*[x.shape for x in cast])
-                self.sizes.tell(found.inner, shape)
+                self.sizes.set_shape(found.inner, shape)
             return found
 
         return call

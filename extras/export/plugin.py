@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core.extend import hookimpl, late_entry
+from ..core.extend import hookimpl, lazy_entry
 from .exporters import onnx, stablehlo
 
 
@@ -48,6 +48,6 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     returns NotImplemented where the op's own kernel should run instead.
     """
     return {
-        **{(op, "onnx"): late_entry("export.onnx_lowerings", "LOWERINGS", op) for op in NODES},
-        **{(op, "onnx"): late_entry("export.onnx_lowerings", "CONTROL", op) for op in CONTROL},
+        **{(op, "onnx"): lazy_entry("export.onnx_lowerings", "LOWERINGS", op) for op in NODES},
+        **{(op, "onnx"): lazy_entry("export.onnx_lowerings", "CONTROL", op) for op in CONTROL},
     }

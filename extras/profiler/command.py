@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.extend import hookimpl, late
+from ..core.extend import hookimpl, lazy_module
 from .profile import Profile, profile
 
 
@@ -56,14 +56,14 @@ def _profile(options: argparse.Namespace) -> int:
     found = profile(memory=options.memory)
     try:
         with found:
-            code_of_script = late("distributed.runner").code_of_script
+            code_of_script = lazy_module("distributed.runner").code_of_script
             return int(code_of_script(options.script, options.arguments))
     finally:
         if Path(options.script).exists():
-            _tell(found, options)
+            _print_profile(found, options)
 
 
-def _tell(found: Profile, options: argparse.Namespace) -> None:
+def _print_profile(found: Profile, options: argparse.Namespace) -> None:
     for by in options.by or ["op"]:
         print(found.table(by, options.top), end="\n\n", file=sys.stderr)
     if options.json:

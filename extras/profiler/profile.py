@@ -105,9 +105,9 @@ def _within_rule(event: Event) -> bool:
 
 def cells_of(row: Row, peaks: bool) -> list[str]:
     name = row.name if len(row.name) <= _WIDEST else row.name[: _WIDEST - 1] + "…"
-    cells = [name, row.phase, f"{row.calls:,}", time_told(row.seconds), time_told(row.mean)]
-    cells += [f"{100 * row.share:.1f} %", size_told(row.bytes)]
-    return [*cells, size_told(row.peak)] if peaks else cells
+    cells = [name, row.phase, f"{row.calls:,}", time_text(row.seconds), time_text(row.mean)]
+    cells += [f"{100 * row.share:.1f} %", size_text(row.bytes)]
+    return [*cells, size_text(row.peak)] if peaks else cells
 
 
 def aligned(cells: list[list[str]]) -> list[str]:
@@ -120,14 +120,14 @@ def aligned(cells: list[list[str]]) -> list[str]:
     return lines
 
 
-def time_told(seconds: float) -> str:
+def time_text(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.2f} {unit}"
     return f"{seconds * 1e6:.1f} µs"
 
 
-def size_told(count: int) -> str:
+def size_text(count: int) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -258,17 +258,17 @@ class Profile:
             size = sum(row.bytes for row in rest)
             row = Row(f"({len(rest)} others)", "", calls, seconds, seconds / calls, share, size, 0)
             cells.append(cells_of(row, peaks))
-        return "\n".join([*aligned(cells), "", self._foot()])
+        return "\n".join([*aligned(cells), "", self._footer()])
 
-    def _foot(self) -> str:
+    def _footer(self) -> str:
         measured, whole = self.measured, self.seconds
         if not self.clocks:
-            return f"no ops of gradtape ran in the block, which took {time_told(whole)}"
+            return f"no ops of gradtape ran in the block, which took {time_text(whole)}"
         clocks = ", ".join(sorted(self.clocks))
-        told = f"{time_told(measured)} measured by the clock of: {clocks}"
-        told += f"; the block took {time_told(whole)}"
+        told = f"{time_text(measured)} measured by the clock of: {clocks}"
+        told += f"; the block took {time_text(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
-            told += f", of which {time_told(whole - measured)} were Python, dispatch, profiling"
+            told += f", of which {time_text(whole - measured)} were Python, dispatch, profiling"
             told += " and unmeasured work"
         if self.dropped:
             told += f". {self.dropped:,} events beyond the limit are not in the table"

@@ -24,8 +24,8 @@ from ..core.extend import (
     Watcher,
     backend_of,
     next_id,
+    reporting_steps,
     snake_case,
-    telling,
     watching,
 )
 
@@ -220,7 +220,7 @@ class Recorder(Watcher):
                 tracemalloc.start()
                 stack.callback(tracemalloc.stop)
             stack.enter_context(watching(self))
-            stack.enter_context(telling())
+            stack.enter_context(reporting_steps())
             self._stack = stack.pop_all()
         self._open = True
         self._began = perf_counter_ns()

@@ -11,7 +11,19 @@ from typing import Any
 from .. import layers
 from ..core.extend import Module, flatten, parameters
 from ..saving.reports.text import counted
-from .svg import LIGHT, LINE, MARGIN, PADDING, STYLE, Drawing, Item, Part, arranged, document, short
+from .svg import (
+    LIGHT,
+    LINE,
+    MARGIN,
+    PADDING,
+    STYLE,
+    BoxContent,
+    Drawing,
+    PlacedDrawing,
+    arranged,
+    document,
+    short,
+)
 
 #: Units of the picture in an inch.
 _INCH = 96.0
@@ -175,14 +187,14 @@ def _of_plan(model: Any) -> Drawing:
     for x in flatten(plan.inputs):
         maker[x.array] = len(drawing.items)
         lines = [("name", short(x.array.name or "input")), ("dim", _shape(x.array.shape))]
-        drawing.items.append(Item("input", lines))
+        drawing.items.append(BoxContent("input", lines))
     for node in plan.nodes:
         here = len(drawing.items)
         outputs = [x.array for x in flatten(node.outputs) if hasattr(x, "array")]
         shapes = ", ".join(_shape(x.shape) for x in outputs)
         if node.layer is None:
             label = getattr(node.run, "name", "op")
-            drawing.items.append(Item("op", [("name", label), ("dim", shapes)]))
+            drawing.items.append(BoxContent("op", [("name", label), ("dim", shapes)]))
         else:
             drawing.items.append(_box(node.layer, shapes))
         drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in node.inputs())]
@@ -201,7 +213,7 @@ def _of_sequence(model: Any) -> Drawing:
     lines = [("name", "input")]
     if shape is not None:
         lines.append(("dim", _shape((None, *shape[1:]))))
-    drawing.items.append(Item("input", lines))
+    drawing.items.append(BoxContent("input", lines))
     for layer in model.layers:
         last = vars(layer).get("_gradtape_output")
         known = isinstance(last, tuple) and last
@@ -235,10 +247,10 @@ def _end(drawing: Drawing, makers: list[int], names: Sequence[Any] = ()) -> None
         label = "output" if len(makers) == 1 else f"output {i}"
         label = short(str(names[i])) if len(names) == len(makers) else label
         drawing.edges.append((maker, len(drawing.items)))
-        drawing.items.append(Item("output", [("name", label)]))
+        drawing.items.append(BoxContent("output", [("name", label)]))
 
 
-def _box(layer: Any, shapes: str) -> Item:
+def _box(layer: Any, shapes: str) -> BoxContent:
     """Return a layer's box: its class, its name if it has one, its result and its weights."""
     kind = type(layer).__name__
     named = layer.name.replace("_", "") != kind.lower()
@@ -253,7 +265,7 @@ def _box(layer: Any, shapes: str) -> Item:
     if count:
         lines.append(("dim", counted(count, "parameter")))
     colour = "custom" if _is_model(layer) else "held" if count else "op"
-    return Item(colour, lines, tip=repr(layer))
+    return BoxContent(colour, lines, tooltip=repr(layer))
 
 
 def _shape(shape: Any) -> str:
@@ -266,7 +278,7 @@ def _shape(shape: Any) -> str:
 # -- with Matplotlib -------------------------------------------------------------------------------
 
 
-def _paint(axes: Any, part: Part) -> None:
+def _paint(axes: Any, part: PlacedDrawing) -> None:
     """Draw a part on axes in the units of the SVG picture."""
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ..saving.errors import printable
 from ..saving.reports.text import counted, markup, width
-from ..saving.reports.views import Step, View, count_steps
+from ..saving.reports.views import GraphStep, GraphView, count_steps
 
 # -- the layout ------------------------------------------------------------------------------------
 
@@ -216,12 +216,12 @@ text-anchor:middle}}
 
 
 @dataclass
-class Item:
+class BoxContent:
     """One box: its class, its lines with their classes, and its tooltip."""
 
     kind: str
     lines: list[tuple[str, str]]
-    tip: str = ""
+    tooltip: str = ""
     sinks: bool = False
 
     def box(self) -> Box:
@@ -234,16 +234,16 @@ class Item:
 class Drawing:
     """Boxes, and edges between two of them by number, each to a later one."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[BoxContent] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
 
 
-def svg(graph: View, title: str) -> str:
+def svg(graph: GraphView, title: str) -> str:
     """Return a picture of a graph as a separate document."""
     return figure(graph, title, style=f"<style>{STYLE}</style>")
 
 
-def figure(graph: View, title: str, style: str = "") -> str:
+def figure(graph: GraphView, title: str, style: str = "") -> str:
     """Return a picture of a graph for a page, which supplies its :data:`STYLE`."""
     drawings: list[tuple[str, Drawing]] = []
     for number, (caption, inner) in enumerate(_graphs(graph, title)):
@@ -255,7 +255,7 @@ def figure(graph: View, title: str, style: str = "") -> str:
 
 
 @dataclass
-class Part:
+class PlacedDrawing:
     """A placed drawing: its caption, its boxes and edges, and its vertical position.
 
     Attributes
@@ -271,13 +271,13 @@ class Part:
     first: float = _CAPTION
 
 
-def arranged(drawings: Iterable[tuple[str, Drawing]]) -> tuple[list[Part], float, float]:
+def arranged(drawings: Iterable[tuple[str, Drawing]]) -> tuple[list[PlacedDrawing], float, float]:
     """Return drawings one below the other, and the width and height of the whole."""
-    parts: list[Part] = []
+    parts: list[PlacedDrawing] = []
     wide, y = 0.0, MARGIN
     for caption, drawing in drawings:
         placed = place([item.box() for item in drawing.items], drawing.edges)
-        parts.append(Part(caption, drawing, placed, y))
+        parts.append(PlacedDrawing(caption, drawing, placed, y))
         y += _CAPTION + placed.height + (2 * MARGIN if drawing.items else 0.0)
         wide = max(wide, placed.width, width(caption) * _CHARACTER)
     return parts, wide + 2 * MARGIN, y
@@ -301,7 +301,7 @@ def document(drawings: Iterable[tuple[str, Drawing]], title: str, style: str = "
     )
 
 
-def _graphs(graph: View, title: str) -> Iterator[tuple[str, View]]:
+def _graphs(graph: GraphView, title: str) -> Iterator[tuple[str, GraphView]]:
     """Yield a graph, then those inside it, with a caption each; none for one that is not drawn."""
     queue = [(title, graph)]
     while queue:
@@ -315,19 +315,19 @@ def _graphs(graph: View, title: str) -> Iterator[tuple[str, View]]:
             ]
 
 
-def _is_drawn(graph: View) -> bool:
+def _is_drawn(graph: GraphView) -> bool:
     boxes = len(graph.inputs) + len(graph.constants) + len(graph.steps) + len(graph.outputs)
     edges = sum(len(step.inputs) for step in graph.steps)
     return boxes + len(graph.updates) <= MOST_BOXES and edges <= MOST_EDGES
 
 
-def _drawing(graph: View) -> Drawing:
+def _drawing(graph: GraphView) -> Drawing:
     if not _is_drawn(graph):
         return _in_words(graph)
     drawing = Drawing()
     maker: list[int] = []
 
-    def add(item: Item, inputs: list[int], outputs: int) -> None:
+    def add(item: BoxContent, inputs: list[int], outputs: int) -> None:
         here = len(drawing.items)
         drawing.items.append(item)
         drawing.edges += [(i, here) for i in dict.fromkeys(maker[x] for x in inputs)]
@@ -335,21 +335,21 @@ def _drawing(graph: View) -> Drawing:
 
     for name, spec in graph.inputs:
         below = short(f"%{len(maker)} {spec}")
-        add(Item("input", [("name", short(name or "input")), ("dim", below)]), [], 1)
+        add(BoxContent("input", [("name", short(name or "input")), ("dim", below)]), [], 1)
     for text, spec in graph.constants:
         below = short(f"%{len(maker)} {spec}")
         lines = [("name", short(text if text != "..." else "constant")), ("dim", below)]
-        add(Item("held", lines, text, sinks=True), [], 1)
+        add(BoxContent("held", lines, text, sinks=True), [], 1)
     for step in graph.steps:
         add(_step_item(step), [x for x in step.inputs if type(x) is int], len(step.outputs))
     for i, number in enumerate(graph.outputs):
-        add(Item("output", [("name", f"output {i}")]), [number], 0)
+        add(BoxContent("output", [("name", f"output {i}")]), [number], 0)
     for name, number in graph.updates:
-        add(Item("output", [("name", short(f"update {name}"))]), [number], 0)
+        add(BoxContent("output", [("name", short(f"update {name}"))]), [number], 0)
     return drawing
 
 
-def _step_item(step: Step) -> Item:
+def _step_item(step: GraphStep) -> BoxContent:
     label = {"read": f"read {step.label}", "written": f"assign {step.label}"}.get(
         step.kind, step.label
     )
@@ -365,11 +365,11 @@ def _step_item(step: Step) -> Item:
         lines.append(("dim", f"custom gradient, {steps[0]}" if steps else "gradient left out"))
     lines.append(("dim", short(f"%{step.first} {', '.join(step.outputs)}")))
     kind = {"read": "held", "written": "held", "custom gradient": "custom"}.get(step.kind, "op")
-    tip = f"%{step.first} {label}({', '.join(settings)})"
-    return Item(kind, lines, tip, sinks=step.kind == "read")
+    tooltip = f"%{step.first} {label}({', '.join(settings)})"
+    return BoxContent(kind, lines, tooltip, sinks=step.kind == "read")
 
 
-def _in_words(graph: View) -> Drawing:
+def _in_words(graph: GraphView) -> Drawing:
     """Return a drawing in which all steps are one box that counts them."""
     steps = count_steps(graph)
     uses = Counter(step.label if step.kind == "op" else step.kind for step in graph.steps)
@@ -381,9 +381,9 @@ def _in_words(graph: View) -> Drawing:
     if len(graph.inputs) > 6:
         ends.append(f"and {len(graph.inputs) - 6:,} more")
     here = len(ends)
-    items = [Item("input", [("name", short(text))]) for text in ends]
-    items.append(Item("op", lines))
-    items.append(Item("output", [("name", counted(len(graph.outputs), "output"))]))
+    items = [BoxContent("input", [("name", short(text))]) for text in ends]
+    items.append(BoxContent("op", lines))
+    items.append(BoxContent("output", [("name", counted(len(graph.outputs), "output"))]))
     return Drawing(items, [*((i, here) for i in range(here)), (here, here + 1)])
 
 
@@ -406,9 +406,9 @@ def _drawn(drawing: Drawing, placed: Placed, top: float) -> Iterator[str]:
         box = item.box()
         left, up = x + MARGIN - box.width / 2, y + top - box.height / 2
         rounded = box.height / 2 if item.kind in ("input", "output") else 5
-        tip = f"<title>{markup(item.tip, 400)}</title>" if item.tip else ""
+        tooltip = f"<title>{markup(item.tooltip, 400)}</title>" if item.tooltip else ""
         yield (
-            f'<g class="{item.kind}">{tip}<rect x="{left:.1f}" y="{up:.1f}" '
+            f'<g class="{item.kind}">{tooltip}<rect x="{left:.1f}" y="{up:.1f}" '
             f'width="{box.width:.1f}" height="{box.height:.1f}" rx="{min(rounded, 14):.0f}"/>'
         )
         for i, (kind, text) in enumerate(item.lines):

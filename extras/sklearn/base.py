@@ -262,7 +262,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
                 "data; pass x.filled(value), or leave those examples out"
             )
 
-    def _goes_on(self) -> bool:
+    def _continues_training(self) -> bool:
         return bool(self.warm_start) and hasattr(self, "model_")
 
     def _outputs(self, x: Any) -> Any:

@@ -154,7 +154,7 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc, unused-ignor
         Classifier
             The estimator itself.
         """
-        again = self._goes_on()
+        again = self._continues_training()
         x, y = self._checked(X, y, again)
         check_classification_targets(y)
         classes = np.unique(y)
@@ -353,7 +353,7 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc, unused-ignore]
         Regressor
             The estimator itself.
         """
-        return self._train_on(X, y, sample_weight, again=self._goes_on())
+        return self._train_on(X, y, sample_weight, again=self._continues_training())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on examples once, and continue with the existing model.

@@ -22,10 +22,10 @@ from ..core.extend import (
     Variable,
     flatten,
     function,
+    has_future_weights,
     init_scope,
     keeping_added,
     known_size,
-    lacks_weights,
     same_size,
     sizes_differ,
 )
@@ -103,7 +103,7 @@ def _graphs(model: Module) -> list[Graph]:
     if own is not None:
         return [trace.graph for trace in getattr(own, "concrete_functions", ())]
     calls = model.call_signatures()[:1]
-    if not calls and not any(map(lacks_weights, modules)):
+    if not calls and not any(map(has_future_weights, modules)):
         calls = [((spec,), {}) for spec in dict.fromkeys(_inputs(modules))]
     return next((graph for args, kwargs in calls for graph in _traced(model, args, kwargs)), [])
 

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..core.extend import Module, Variable, frozen_variables, late, snake_case
+from ..core.extend import Module, Variable, frozen_variables, lazy_module, snake_case
 from ..saving.errors import printable
 from ..saving.weights.arrays import Arrays
 from ..saving.weights.layouts import Features, Layout, plain
 from ..saving.weights.mapping import Renamed
-from ..saving.weights.names import Names, Part, Slot, declared_names
+from ..saving.weights.names import JointPart, Names, WeightSlot, declared_names
 
 # -- Keras -----------------------------------------------------------------------------------------
 
@@ -104,19 +104,21 @@ class PyTorchLayout(Layout):
 
     def features(self, model: Module, kernels: Sequence[Variable]) -> Features:
         """Return the features of flattened images."""
-        found: Features = late("weights.flattened").features_of(model, kernels)
+        found: Features = lazy_module("weights.flattened").features_of(model, kernels)
         return found
 
     def suspected(
         self, widths: Iterable[int], kernels: Iterable[Variable], variables: Iterable[Variable]
     ) -> set[int]:
         """Return the numbers of inputs that look like flattened images."""
-        found: set[int] = late("weights.flattened").looks_flattened(widths, kernels, variables)
+        found: set[int] = lazy_module("weights.flattened").looks_flattened(
+            widths, kernels, variables
+        )
         return found
 
     def in_doubt(self, names: Sequence[str]) -> str:
         """Return a warning about variables with features in an unknown order, or ""."""
-        return str(late("weights.flattened").in_doubt(names))
+        return str(lazy_module("weights.flattened").in_doubt(names))
 
     def recognised(
         self, model: Module, arrays: Arrays, renamed: Mapping[str, Renamed]
@@ -164,7 +166,7 @@ class PyTorchLayout(Layout):
         return there, frozenset(kept)
 
 
-def _by_shapes(both: list[tuple[str, Any, Slot]], arrays: Arrays) -> bool:
+def _by_shapes(both: list[tuple[str, Any, WeightSlot]], arrays: Arrays) -> bool:
     """Return whether only PyTorch's axes give arrays the shapes of their variables."""
     ours = theirs = True
     for name, slot, namesake in both:
@@ -183,12 +185,12 @@ def _by_shapes(both: list[tuple[str, Any, Slot]], arrays: Arrays) -> bool:
     return theirs
 
 
-def _fits(slot: Slot, shape: tuple[int, ...]) -> bool:
+def _fits(slot: WeightSlot, shape: tuple[int, ...]) -> bool:
     return slot.variable is None or slot.convert is not None or slot.variable.shape == shape
 
 
-def _names_there(target: Slot | Part) -> set[str]:
-    if isinstance(target, Part) or not target.converts:
+def _names_there(target: WeightSlot | JointPart) -> set[str]:
+    if isinstance(target, JointPart) or not target.converts:
         return set()
     return {_last(name) for name in target.elsewhere}
 

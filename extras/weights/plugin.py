@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.extend import hookimpl, late
+from ..core.extend import hookimpl, lazy_module
 from ..saving.container.source import SIGNATURE, Source
 from ..saving.errors import LoadError, UnsafeFile
 from ..saving.plugin import begins, is_pickle
@@ -25,7 +25,9 @@ _ZIP = b"PK\x03\x04"
 
 
 def _is_archive_of(file: Source, *kinds: str) -> bool:
-    return begins(file).startswith(_ZIP) and late("weights.keras").archive_kind(file) in kinds
+    return (
+        begins(file).startswith(_ZIP) and lazy_module("weights.keras").archive_kind(file) in kinds
+    )
 
 
 class _Hdf5Weights:
@@ -43,9 +45,9 @@ class _Hdf5Weights:
         arrays = None
         # gradtape writes version 2 of the superblock, and other programs hardly ever
         if file.read(8, 1) != b"\x02":
-            arrays = late("weights.keras").open_keras(file, max_bytes)
+            arrays = lazy_module("weights.keras").open_keras(file, max_bytes)
         if arrays is None:
-            arrays = late("saving.weights.formats").open_own(origin, max_bytes)
+            arrays = lazy_module("saving.weights.formats").open_own(origin, max_bytes)
         return arrays
 
 
@@ -61,7 +63,7 @@ class _KerasArchive:
     def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the weights in an archive."""
         file = Source(origin)
-        arrays = late("weights.keras").open_keras(file, max_bytes)
+        arrays = lazy_module("weights.keras").open_keras(file, max_bytes)
         if arrays is None:
             raise LoadError(f"{file.path}: a zip archive without weights of Keras in it")
         return arrays

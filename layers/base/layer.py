@@ -21,7 +21,6 @@ from ...core.extend import (
     as_dtype,
     as_policy,
     as_tensor,
-    blunt,
     default_dtype,
     flatten,
     hinted,
@@ -31,6 +30,7 @@ from ...core.extend import (
     overridable,
     parameters,
     passing,
+    without_expressions,
 )
 from .. import initializers
 from ..configs import serialized
@@ -476,7 +476,9 @@ class Layer(Module):
             return
         leaves = [x for x in flatten(inputs) if x is not None]
         floats = [x.dtype.name for x in leaves if x.dtype.kind == "f"]
-        shapes = map_structure(lambda x: None if x is None else blunt(x.shape), inputs)
+        shapes = map_structure(
+            lambda x: None if x is None else without_expressions(x.shape), inputs
+        )
         build_with(self, shapes, floats[0] if floats else None, leaves)
 
 

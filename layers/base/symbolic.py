@@ -20,32 +20,32 @@ from ...core.extend import (
     TensorSpec,
     Variable,
     WeakIdentityDict,
-    blunt,
     flatten,
     forget,
     function,
     map_structure,
     numpy_dtype,
     register_array_type,
+    without_expressions,
 )
 
 __all__ = [
-    "Node",
     "Placeholder",
+    "SymbolicCall",
     "bare",
     "called",
     "is_placeholder",
     "node_of",
+    "note_container",
     "placeholders_in",
     "replaced",
     "returned",
-    "stands_in",
     "wrapped",
 ]
 
 _NUMBERS = itertools.count()
 #: The nodes of each layer's calls, as long as a model or a placeholder needs them.
-_CALLS: WeakIdentityDict[WeakSet[Node]] = WeakIdentityDict()
+_CALLS: WeakIdentityDict[WeakSet[SymbolicCall]] = WeakIdentityDict()
 #: The ``Sequential`` that each layer is in.
 _ROWS: WeakIdentityDict[ref[Any]] = WeakIdentityDict()
 
@@ -58,7 +58,9 @@ class Placeholder:
     #: Like a symbol of a trace, it has no value.
     traced = True
 
-    def __init__(self, shape: Any, dtype: Any, node: Node | None, name: str | None = None) -> None:
+    def __init__(
+        self, shape: Any, dtype: Any, node: SymbolicCall | None, name: str | None = None
+    ) -> None:
         self.shape, self.dtype = shape, numpy_dtype(dtype)
         self.node, self.name = node, name
 
@@ -82,7 +84,7 @@ class Placeholder:
         return f"placeholder {self.name or 'of a layer'}: ({sizes}) {self.dtype}"
 
 
-class Node:
+class SymbolicCall:
     """The call of a layer or an op on placeholders.
 
     Attributes
@@ -134,7 +136,7 @@ class Node:
             if not isinstance(leaf, Output):
                 return leaf
             symbol = concrete.graph.outputs[leaf.index]
-            return Tensor(Placeholder(blunt(symbol.shape), symbol.dtype, self))
+            return Tensor(Placeholder(without_expressions(symbol.shape), symbol.dtype, self))
 
         self.outputs = map_structure(result, concrete.results)
         return self.outputs
@@ -192,7 +194,7 @@ def returned(layer: Any, result: Any) -> Any:
 def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Return placeholders for the results of a layer's call, and keep the call as a node."""
     try:
-        node = Node(call, args, kwargs, layer)
+        node = SymbolicCall(call, args, kwargs, layer)
         found = returned(layer, node.infer())
     finally:
         if ADDED:  # its added losses belong to the trace that found the shapes
@@ -201,12 +203,12 @@ def called(layer: Any, call: Callable[..., Any], args: Any, kwargs: dict[str, An
     return found
 
 
-def stands_in(layer: Any, row: Any) -> None:
+def note_container(layer: Any, row: Any) -> None:
     """Note the ``Sequential`` that a layer is in; the ``output`` of that calls the layer."""
     _ROWS[layer] = ref(row)
 
 
-def node_of(layer: Any, what: str) -> Node:
+def node_of(layer: Any, what: str) -> SymbolicCall:
     """Return the call of a layer on placeholders.
 
     Parameters
@@ -247,7 +249,7 @@ def _recorded(op: Any) -> Any:
                     "variable's current value; put the variable into a layer"
                 )
         wrapped = tuple(x if _is_scalar(x) else Tensor(x) for x in arrays)
-        found = Node(op, wrapped, params).infer()
+        found = SymbolicCall(op, wrapped, params).infer()
         return [x.array for x in found] if isinstance(found, list) else found.array
 
     return append

@@ -210,7 +210,7 @@ def check_weights(layer: Any) -> None:
         raise ValueError(f"it has {', '.join(held)}, but lacks {', '.join(missing)}")
     shape = layer.shape_for_weights({name: weight.shape for name, weight in held.items()})
     if shape is None:
-        if _tells(type(layer)):
+        if _infers_input_shape(type(layer)):
             shapes = ", ".join(f"{name} {weight.shape}" for name, weight in held.items())
             raise ValueError(f"no input has weights of these shapes: {shapes}")
         return
@@ -225,7 +225,7 @@ def check_weights(layer: Any) -> None:
             )
 
 
-def _tells(cls: Any) -> bool:
+def _infers_input_shape(cls: Any) -> bool:
     """Return whether a class can infer its input shape from its weights."""
     base = next(x for x in reversed(cls.__mro__) if "shape_for_weights" in vars(x))
     return cls.shape_for_weights is not base.shape_for_weights

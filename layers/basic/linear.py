@@ -232,7 +232,7 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         self.bias_axes = bias_axes
         self.kernel_initializer = initializers.get(kernel_initializer)
         self.bias_initializer = initializers.get(bias_initializer)
-        self._told: dict[str, int] = {}  # sizes that the weights of a file tell
+        self._sizes_of_weights: dict[str, int] = {}  # sizes that the weights of a file tell
 
     @property
     def built(self) -> bool:
@@ -249,13 +249,13 @@ class EinsumDense(Configured, saved_as="layers.EinsumDense"):
         kernel = shapes.get("kernel", ())
         if len(kernel) != len(self._weights):
             return None
-        self._told = dict(zip(self._weights, kernel))
-        return tuple(self._told.get(x) for x in self._given)
+        self._sizes_of_weights = dict(zip(self._weights, kernel))
+        return tuple(self._sizes_of_weights.get(x) for x in self._given)
 
     def build(self, input_shape: Any) -> None:
         """Create the weights."""
         sizes = dict(zip(reversed(self._result), reversed(self.output_shape)))
-        sizes.update((x, n) for x, n in self._told.items() if sizes.get(x) is None)
+        sizes.update((x, n) for x, n in self._sizes_of_weights.items() if sizes.get(x) is None)
         for letter, size in zip(reversed(self._given), reversed(input_shape or ())):
             if sizes.get(letter) is None:
                 sizes[letter] = size

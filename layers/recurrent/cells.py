@@ -179,7 +179,7 @@ class Cell(Configured):
 
     def initial_states(self, x: Any) -> list[Any]:
         """Return zeros, for inputs ``x`` of one step."""
-        return [zeros_beside(x, n, self.kernel.dtype) for n in self.state_size]
+        return [zeros_on_device_of(x, n, self.kernel.dtype) for n in self.state_size]
 
     initial_states.gives_zeros = True  # type: ignore[attr-defined]
 
@@ -461,7 +461,7 @@ class GRUCell(Cell, saved_as="layers.GRUCell"):
         return y, [y]
 
 
-def zeros_beside(x: Any, size: int, dtype: Any) -> Any:
+def zeros_on_device_of(x: Any, size: int, dtype: Any) -> Any:
     """Return zeros of shape ``(batch, size)`` on the device of ``x``, of shape ``(batch, ...)``."""
     column = ops["sum"](ops["zeros_like"](x), axis=tuple(range(1, x.ndim)))
     column = ops["expand_dims"](column, axis=1)

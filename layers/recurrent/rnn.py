@@ -25,7 +25,7 @@ from ..base.calls import in_policy, takes_training
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
 from ..base.weights import Rules, check_part
-from .cells import Cell, zeros_beside
+from .cells import Cell, zeros_on_device_of
 
 __all__ = ["RNN", "StackedRNNCells"]
 
@@ -112,7 +112,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         known, found = iter(self.state_dtypes), []
         for cell in self.cells:  # each one computes in the widest dtype so far
             dtype = np.result_type(dtype, *(v.dtype for v in cell.variables if v.dtype.kind == "f"))
-            found += [zeros_beside(x, n, next(known) or dtype) for n in _sizes(cell)]
+            found += [zeros_on_device_of(x, n, next(known) or dtype) for n in _sizes(cell)]
         return found
 
     initial_states.gives_zeros = True  # type: ignore[attr-defined]
@@ -122,7 +122,7 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
         found = []
         for cell in self.cells:
             found.append(cell.masks(x, training) if inlined(cell) else None)
-            x = zeros_beside(x, _width(cell), x.dtype)
+            x = zeros_on_device_of(x, _width(cell), x.dtype)
         return found
 
     def call(
@@ -390,7 +390,7 @@ class RNN(Configured, saved_as="layers.RNN"):
         if hasattr(self.cell, "initial_states"):
             return list(self.cell.initial_states(row))
         dtype = x.dtype if x.dtype.kind == "f" else self.cell.variables[0].dtype
-        return [zeros_beside(row, n, dtype) for n in sizes]
+        return [zeros_on_device_of(row, n, dtype) for n in sizes]
 
     def _check_state(self, shape: Any, batch: Any, size: int) -> None:
         if shape is None or (len(shape) == 2 and not any(map(sizes_differ, shape, (batch, size)))):
@@ -436,7 +436,9 @@ class RNN(Configured, saved_as="layers.RNN"):
             rows = [y] * self.return_sequences + terms
             return (after, [] if alone else [y]), rows or None
 
-        first = [] if alone else [zeros_beside(states[0], _width(self.cell), states[-1].dtype)]
+        first = (
+            [] if alone else [zeros_on_device_of(states[0], _width(self.cell), states[-1].dtype)]
+        )
         if mask is not None:
             along = (along, ops["swapaxes"](self._fitting(mask, x), axis1=0, axis2=1))
         if self.unroll:

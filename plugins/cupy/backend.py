@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ...core.extend import Backend, BackendUnavailable, hookimpl, late, late_entry
+from ...core.extend import Backend, BackendUnavailable, hookimpl, lazy_entry, lazy_module
 from .devices import GpuSender, GpuStopwatch, Scope, guarded
 from .diagnosis import diagnosis
 from .names import Namespace
@@ -177,7 +177,7 @@ class CupyBackend(Backend):
         arrays
             The arrays of the first call.
         """
-        run: Callable[..., list[Any]] = late(_PROGRAMS).Programs(program, self)
+        run: Callable[..., list[Any]] = lazy_module(_PROGRAMS).Programs(program, self)
         return run
 
     def _number(self, device: str) -> int:
@@ -212,12 +212,12 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
-    return {(op, "cupy"): _late(op) for op in _KERNELS}
+    return {(op, "cupy"): _lazy_kernel(op) for op in _KERNELS}
 
 
-def _late(op: str) -> Callable[..., Any]:
+def _lazy_kernel(op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
-    kernel = late_entry("plugins.cupy.kernels", "KERNELS", op)
+    kernel = lazy_entry("plugins.cupy.kernels", "KERNELS", op)
     return lambda *arrays, **params: kernel(_backend.xp, *arrays, **params)
 
 
@@ -228,7 +228,7 @@ def gradtape_executors() -> dict[str, Callable[..., Any]]:
 
 
 def _cuda_graphs(graph: Any) -> Any:
-    return late(_PROGRAMS).cuda_graphs(graph)
+    return lazy_module(_PROGRAMS).cuda_graphs(graph)
 
 
 @hookimpl(trylast=True)

@@ -40,7 +40,7 @@ def guarded(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
         try:
             return kernel(*arrays, **params)
         except full as error:
-            raise OutOfMemory(_told(cupy, name, arrays, error)) from error
+            raise OutOfMemory(_failure_text(cupy, name, arrays, error)) from error
 
     return run
 
@@ -61,7 +61,7 @@ class Scope:
             self._device.__exit__(kind, error, traceback)
         if isinstance(error, self._cupy.cuda.memory.OutOfMemoryError):
             name = "a gradient or an update"
-            raise OutOfMemory(_told(self._cupy, name, [self._array], error)) from error
+            raise OutOfMemory(_failure_text(self._cupy, name, [self._array], error)) from error
 
 
 def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
     return run
 
 
-def _told(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
+def _failure_text(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
     given = [describe(x.shape, x.dtype) if hasattr(x, "dtype") else repr(x) for x in arrays]
     pool = cupy.get_default_memory_pool()
     free, total = cupy.cuda.runtime.memGetInfo()
@@ -93,13 +93,13 @@ def _told(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
     return (
         f"{name}: the GPU has no memory left (given {', '.join(given)}): {error}. "
         f"CuPy's pool has {_size(pool.total_bytes())}, {_size(pool.used_bytes())} of it in use; "
-        f"of {_size(total)} on the device {_size(free)} are free. {_held(cupy)}{recording}. "
+        f"of {_size(total)} on the device {_size(free)} are free. {_arrays_text(cupy)}{recording}. "
         "Release tensors and tapes, use smaller batches, or wrap layers in gt.recompute_grad; "
         "cupy.get_default_memory_pool().free_all_blocks() frees what the pool does not use"
     )
 
 
-def _held(cupy: Any) -> str:
+def _arrays_text(cupy: Any) -> str:
     """Return a description of the arrays in memory, the largest first."""
     seen: dict[int, Any] = {}
     for holder in gc.get_objects():

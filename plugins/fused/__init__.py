@@ -14,7 +14,7 @@ from ...core.extend import Graph, hookimpl
 from ..planned import Run, planned_by
 from .compiler import CACHE, cache_folder, unavailable, unusable
 from .forms import FORMS
-from .loops import Loops
+from .loops import FusedLoops
 
 
 def fused(graph: Graph) -> Run:
@@ -36,7 +36,7 @@ def fused(graph: Graph) -> Run:
     reason = unavailable()
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
-    return planned_by(graph, Loops())
+    return planned_by(graph, FusedLoops())
 
 
 def problem() -> str | None:

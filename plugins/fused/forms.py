@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Symbol, registry
-from ..planned import Step, size_of
+from ..planned import PlanStep, size_of
 from .compiler import LIBRARY
 
 # -- functions in single precision -----------------------------------------------------------------
@@ -228,21 +228,21 @@ _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
 
 
-def _choice(step: Step) -> Form:
+def _choice(step: PlanStep) -> Form:
     out = step.out.dtype
     return ("select i1 {0}, {t} {1}, {t} {2}",), [np.dtype(bool), out, out]
 
 
-def _cast(step: Step) -> Form:
+def _cast(step: PlanStep) -> Form:
     return (), [step.out.dtype]
 
 
 #: The forms of steps that are no ufuncs, by op name, which a plugin provides: each is a function of
 #: the step, and returns its :data:`Form` or None.
-FORMS: dict[str, Callable[[Step], Form | None]] = {"where": _choice, "cast": _cast}
+FORMS: dict[str, Callable[[PlanStep], Form | None]] = {"where": _choice, "cast": _cast}
 
 
-def form_of(step: Step, exact: Container[str]) -> Form | None:
+def form_of(step: PlanStep, exact: Container[str]) -> Form | None:
     """Return the form of an elementwise step; None if it has none.
 
     Parameters

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import Symbol
-from ..planned import Emitter, Group, Kind, Shape, Step, shape_of
+from ..planned import Emitter, LoopGroup, PlanStep, Shape, StepKind, shape_of
 from .compiler import (
     DATA,
     DTYPE,
@@ -60,7 +60,7 @@ _WAYS: dict[str, Callable[[int, int, int], list[int]]] = {
 }
 
 
-def source(group: Group, exact: Container[str]) -> str:
+def source(group: LoopGroup, exact: Container[str]) -> str:
     """Return the text of a group's loop.
 
     Parameters
@@ -74,7 +74,7 @@ def source(group: Group, exact: Container[str]) -> str:
 
 
 class _Source:
-    def __init__(self, group: Group, exact: Container[str]) -> None:
+    def __init__(self, group: LoopGroup, exact: Container[str]) -> None:
         self.group = group
         self.exact = exact
         self.arrays = [*group.outputs, *group.inputs]
@@ -241,7 +241,7 @@ class _Source:
         pointer = self._at(self._pointers[x], place, kind)
         self.lines.append(f"  store {kind} {value}, ptr {pointer}")
 
-    def _step(self, step: Step, values: dict[Way, str]) -> str:
+    def _step(self, step: PlanStep, values: dict[Way, str]) -> str:
         found = form_of(step, self.exact)
         assert found is not None
         form, dtypes = found
@@ -351,7 +351,7 @@ class _Source:
         return self._new(f"icmp eq i64 {self._load('i64', lengths, 8 * axis)}, {length}")
 
 
-def _ways(step: Step) -> list[Way]:
+def _ways(step: PlanStep) -> list[Way]:
     """Return how a step reads each of its arrays."""
     ways = ["", "", ""]
     if step.op == "outer_products":
@@ -389,10 +389,10 @@ _MOST_STEPS = 400
 _SEVERAL = 3
 
 
-class Loops(Emitter):
+class FusedLoops(Emitter):
     """Runs groups as loops."""
 
-    def takes(self, step: Step) -> bool:
+    def takes(self, step: PlanStep) -> bool:
         """Return whether loops compute a step as NumPy does.
 
         Parameters
@@ -404,7 +404,7 @@ class Loops(Emitter):
             return False
         if any(np.dtype(x.dtype).name not in DTYPES for x in (*step.symbols, *step.outputs)):
             return False
-        if step.kind is Kind.REDUCTION:
+        if step.kind is StepKind.REDUCTION:
             return _is_sum_of_rows(step)
         if not (step.elementwise or step.op == "outer_products") or step.space == ():
             return False
@@ -412,7 +412,7 @@ class Loops(Emitter):
             return False
         return form_of(step, _exact_for(step)) is not None
 
-    def loop(self, group: Group) -> Callable[..., Any] | None:
+    def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
 
         Parameters
@@ -430,7 +430,7 @@ class Loops(Emitter):
         return compiled(source(group, exact), group.by_numpy)
 
 
-def _is_sum_of_rows(step: Step) -> bool:
+def _is_sum_of_rows(step: PlanStep) -> bool:
     """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
     shape = shape_of(x)
@@ -449,7 +449,7 @@ def _ties() -> bool:
 _LAST_OF_ZEROS = _ties()
 
 
-def _exact_for(step: Step) -> frozenset[str]:
+def _exact_for(step: PlanStep) -> frozenset[str]:
     single = step.op in FUNCTIONS and step.out.dtype == np.float32
     return _exact() if single else frozenset()
 
@@ -460,12 +460,14 @@ def _exact() -> frozenset[str]:
     x = np.linspace(-85, 85, 2048, dtype=np.float32)
     x[:3] = 0.0, -0.0, np.nan
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
-    whole = Group(x.shape)
+    whole = LoopGroup(x.shape)
     nowhere: Any = None
     symbols = [Symbol(nowhere, x.shape, x.dtype) for _ in (*FUNCTIONS, x, positive)]
     for name, out in zip(FUNCTIONS, symbols, strict=False):
         given = symbols[-1 if name == "log" else -2]
-        whole.steps.append(Step(Kind.ELEMENTWISE, name, getattr(np, name), (given,), (out,)))
+        whole.steps.append(
+            PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
+        )
     whole.close(lambda symbol: True)
     values = dict(zip(symbols, [*(np.ones_like(x) for _ in FUNCTIONS), x, positive], strict=True))
     run = compiled(source(whole, FUNCTIONS), lambda *arrays: None)

@@ -17,7 +17,7 @@ from ...core.extend import (
     Engine,
     Stopwatch,
     hookimpl,
-    late_entry,
+    lazy_entry,
     numpy_dtype,
 )
 from .engine import JaxEngine, gradtape_launchers
@@ -238,7 +238,7 @@ def gradtape_collectives() -> list[Engine]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops whose portable ones read values, which are unknown to XLA."""
-    return {(op, "jax"): late_entry("plugins.jax.kernels", "KERNELS", op) for op in _KERNELS}
+    return {(op, "jax"): lazy_entry("plugins.jax.kernels", "KERNELS", op) for op in _KERNELS}
 
 
 #: The ops with a kernel in ``kernels``, which imports JAX, and so is imported late.

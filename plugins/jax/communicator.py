@@ -135,7 +135,7 @@ class JaxCommunicator(Communicator):
         found = self.all_gather(np.frombuffer(message.ljust(longest, b"\0"), np.uint8))
         return [row[:n].tobytes() for row, n in zip(found, lengths, strict=True)]
 
-    def run_step(self, said: str, run: Callable[[], Any]) -> Any:
+    def run_step(self, description: str, run: Callable[[], Any]) -> Any:
         """Run a program of all processes, which waits for each of them."""
         return run()
 
@@ -246,9 +246,9 @@ class JaxCommunicator(Communicator):
 
     def parallel(self, step: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
         """Return the step as one program over the whole batch."""
-        from .steps import WholeStep
+        from .steps import XlaStep
 
-        return WholeStep(self, step, **options)
+        return XlaStep(self, step, **options)
 
 
 def _bytes(array: Array) -> Array:

@@ -19,10 +19,10 @@ from ...core.extend import (
     Read,
     Symbol,
     forward_only,
+    has_unknown_sizes,
     local_constants,
     registry,
     set_arrays,
-    unsure,
 )
 
 if TYPE_CHECKING:
@@ -153,10 +153,10 @@ def _when_known(given: Sequence[Any]) -> Any:
 # -- compiled --------------------------------------------------------------------------------------
 
 
-class Parts:
+class CompilerInputs:
     """A program as a function of a compiler's inputs: variables, large constants, arguments.
 
-    Called with the arrays of ``spent`` and ``kept``, ``large`` and the inputs, it returns the
+    Called with the arrays of ``donated`` and ``kept``, ``large`` and the inputs, it returns the
     outputs and the updates.
 
     Parameters
@@ -170,7 +170,7 @@ class Parts:
 
     Attributes
     ----------
-    spent, kept
+    donated, kept
         The variables that it reads: those that it also writes, and the others.
     writes
         The variables whose new arrays are the updates.
@@ -184,13 +184,13 @@ class Parts:
         self._written = {x: a for x, a in constants.items() if x not in self._large}
         self.large = [constants[symbol] for symbol in self._large]
         reads, self.writes = _read_by(program), list(program.updates)
-        self.spent = [variable for variable in reads if variable in program.updates]
+        self.donated = [variable for variable in reads if variable in program.updates]
         self.kept = [variable for variable in reads if variable not in program.updates]
 
     def __call__(
         self, old: Sequence[Any], rest: Sequence[Any], more: Sequence[Any], inputs: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
-        variables = dict(zip([*self.spent, *self.kept], [*old, *rest], strict=True))
+        variables = dict(zip([*self.donated, *self.kept], [*old, *rest], strict=True))
         known = {**self._written, **dict(zip(self._large, more, strict=True))}
         return _results(self._program, self._owner, known, variables, inputs)
 
@@ -202,9 +202,9 @@ def compiled_by_xla(
 
     If XLA cannot compile the program, its ops run one by one; ``explain()`` says why.
     """
-    parts = Parts(owner, program, local_constants(program, arrays))
-    spent, writes = parts.spent, parts.writes
-    open_updates = [v for v, symbol in program.updates.items() if unsure(symbol.shape)]
+    parts = CompilerInputs(owner, program, local_constants(program, arrays))
+    donated, writes = parts.donated, parts.writes
+    open_updates = [v for v, symbol in program.updates.items() if has_unknown_sizes(symbol.shape)]
 
     def ordered(*given: Any) -> list[Any]:
         outputs, updates = parts(*given)
@@ -217,7 +217,7 @@ def compiled_by_xla(
     def call(*given: Any) -> list[Any]:
         """Run, assign the variables, and return the outputs."""
         found: Iterator[Any]
-        if open_updates or not free(spent, given[0]):
+        if open_updates or not free(donated, given[0]):
             found = iter(compiled(*given))
         else:
             # It runs when the first array is taken. By then the old arrays are gone, and until all
@@ -236,7 +236,7 @@ def compiled_by_xla(
     def run(arrays: Sequence[Any]) -> list[Any]:
         with owner.scope():
             given = (
-                [variable.array for variable in spent],
+                [variable.array for variable in donated],
                 [variable.array for variable in parts.kept],
                 parts.large,
                 list(arrays),
@@ -260,7 +260,7 @@ def compiled_by_xla(
 # -- references to an array ------------------------------------------------------------------------
 
 
-class _Held:
+class _CountedVariable:
     """A variable, for counting references only."""
 
     array: Any
@@ -279,14 +279,14 @@ def free(variables: Sequence[Any], arrays: Sequence[Any], alone: int | None = No
     alone = _ALONE if alone is None else alone
     return (
         bool(arrays)
-        and (threading.active_count() == 1 or _alone())
+        and (threading.active_count() == 1 or _others_read_nothing())
         and getattr(sys, "_is_gil_enabled", lambda: True)()
         and all(count <= alone for count in _counts(variables, arrays))
         and not any(_seen_on_host(array) for array in arrays)
     )
 
 
-def _alone() -> bool:
+def _others_read_nothing() -> bool:
     """Return whether all other threads declare that they read no variables."""
     here = threading.current_thread()
     others = [thread for thread in threading.enumerate() if thread is not here]
@@ -300,7 +300,7 @@ def _seen_on_host(array: Any) -> bool:
 
 def references(array: Any) -> int:
     """Return the number of references to an array that one variable holds, and its callers."""
-    held = [_Held()]
+    held = [_CountedVariable()]
     held[0].array, array = array, None
     return max(_counts(held, [variable.array for variable in held]))
 

@@ -20,14 +20,14 @@ from ...core.extend import (
     as_one_program,
     exclusive,
     forward_only,
+    has_unknown_sizes,
     joined_pulls,
     registry,
     set_arrays,
+    stop_request,
     to_numpy,
-    unsure,
-    wish,
 )
-from .compiling import Parts, free, references
+from .compiling import CompilerInputs, free, references
 
 if TYPE_CHECKING:
     from .backend import JaxBackend
@@ -159,12 +159,12 @@ class WholeProgram:
         self._inputs = [symbol.name or f"argument {i}" for i, symbol in enumerate(program.inputs)]
         with self._owner.scope():
             constants = {x: jnp.asarray(to_numpy(a)) for x, a in program.constants.items()}
-        parts = self._parts = Parts(self._owner, program, constants)
+        parts = self._parts = CompilerInputs(self._owner, program, constants)
         self.held = exclusive(program.updates)
-        self._old = list(dict.fromkeys([*parts.spent, *parts.writes]))
+        self._old = list(dict.fromkeys([*parts.donated, *parts.writes]))
         place = {variable: i for i, variable in enumerate(self._old)}
         self._places = [place[variable] for variable in parts.writes]
-        self._open = {v for v, symbol in program.updates.items() if unsure(symbol.shape)}
+        self._open = {v for v, symbol in program.updates.items() if has_unknown_sizes(symbol.shape)}
         self.digest = _digest(graph)
         replica = group.replicas.of
         self._old_copies = [replica(variable) for variable in self._old]
@@ -191,7 +191,7 @@ class WholeProgram:
     def _step(self, old: Any, rest: Any, more: Any, ticket: Any, inputs: Any) -> Any:
         """Return the variables' new arrays, the outputs and the outcome."""
         with as_one_program():
-            outputs, updates = self._parts(old[: len(self._parts.spent)], rest, more, inputs)
+            outputs, updates = self._parts(old[: len(self._parts.donated)], rest, more, inputs)
         if not isinstance(self._finite, Output):
             return updates, outputs, jnp.int32(_WELL)
         finite = outputs[self._finite.index]
@@ -233,14 +233,14 @@ class WholeProgram:
         """Return the variables that were written elsewhere since they were put on the devices."""
         return [variable for variable, copy in self._all if variable.array is not copy.view]
 
-    def run(self, inputs: Sequence[Any], said: str) -> tuple[list[Any], int]:
+    def run(self, inputs: Sequence[Any], description: str) -> tuple[list[Any], int]:
         """Run, and assign the variables on success.
 
         Parameters
         ----------
         inputs
             Global arrays.
-        said
+        description
             A description that must be equal on all processes.
 
         Returns
@@ -255,7 +255,7 @@ class WholeProgram:
             [copy.whole for copy in self._old_copies],
             [copy.whole for copy in self._kept_copies],
             self._large,
-            self._ticket(said),
+            self._ticket(description),
             list(inputs),
         )
         try:
@@ -297,16 +297,16 @@ class WholeProgram:
     def _state(self, found: Any) -> int:
         """Return the outcome of a run, once it has ended."""
         state = int(np.asarray(found[2].addressable_data(0)))
-        asking = wish.get()
+        asking = stop_request.get()
         if asking is not None and (state & _WISH or (self._group.size == 1 and asking.asked)):
             asking.granted = True
         return state & ~_WISH
 
-    def _ticket(self, said: str) -> Any:
+    def _ticket(self, description: str) -> Any:
         if self._group.size == 1:
             return None
-        asking = wish.get()
-        code = 2 * crc32(said.encode()) + (asking is not None and asking.asked)
+        asking = stop_request.get()
+        code = 2 * crc32(description.encode()) + (asking is not None and asking.asked)
         if self._tickets[1] is None or self._tickets[0] != code:
             self._tickets = (code, self._group.ticket(code))
         return self._tickets[1]

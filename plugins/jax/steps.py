@@ -1,4 +1,4 @@
-"""``WholeStep``: a training step that runs as one program over the batch of all processes."""
+"""``XlaStep``: a training step that runs as one program over the batch of all processes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ...core.extend import (
     as_tensor,
     check_by_rank,
     describe,
-    face,
     flatten,
     is_transformed,
     map_structure,
     pack_like,
+    public_package,
     reducing,
     to_numpy,
     told_by_ranks,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .communicator import JaxCommunicator
 
 
-class WholeStep:
+class XlaStep:
     """A training step that is traced for the batch of all processes, and compiled by XLA.
 
     Parameters
@@ -164,59 +164,61 @@ class WholeStep:
     ) -> list[Any]:
         """Run a program, and return its outputs on success."""
         group = self._group
-        said = self._said(program, arrays, parts, whole) if group.size > 1 else ""
+        description = self._step_text(program, arrays, parts, whole) if group.size > 1 else ""
         new = program.not_placed()
         if new:
-            if said:
-                self._agree(f"{said}, of {len(new)} new variables")
+            if description:
+                self._agree(f"{description}, of {len(new)} new variables")
             if self._meet is not None:
                 self._meet([v for v in new if not isinstance(v, Stream)])
             group.replicas.first(new)
         written = program.written()
         if written:
             told = group.replicas.again(written)
-            said = f"{said}, with {told}" if said else ""
+            description = f"{description}, with {told}" if description else ""
         cut = group.rows if total % group.devices == 0 else group.everywhere
         placed = [
             group.place(x, cut if part else group.everywhere, total, whole)
             for x, part in zip(arrays, parts, strict=True)
         ]
         try:
-            outputs, state = group.run_step(said, lambda: program.run(placed, said))
+            outputs, state = group.run_step(description, lambda: program.run(placed, description))
         except Refused as error:
             raise TypeError(
                 f"data_parallel: XLA cannot compile {self.name}: {error}. The engine 'jax' has no "
                 "other way to run it; the engine 'mpi' has"
             ) from error
         if state == DISAGREE:
-            self._disagree(said)
+            self._disagree(description)
         if state == NOT_FINITE:
             raise FloatingPointError(program.not_finite(self.name, arrays))
         return outputs
 
-    def _said(
+    def _step_text(
         self, program: WholeProgram, arrays: list[Any], parts: list[bool], whole: bool
     ) -> str:
         """Return a description of the step that must be equal on all processes."""
-        version = face().__version__
-        said = f"called {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
+        version = public_package().__version__
+        description = (
+            f"called {self.name} of gradtape {version}, {program.digest}, on {self._on(arrays)}"
+        )
         same = [x for x, part in zip(arrays, parts, strict=True) if whole or not part]
         if same:
             codes = ", ".join(f"{checksum(x):08x}" for x in same)
-            said += f", of which the same everywhere are those with checksums {codes}"
-        return said
+            description += f", of which the same everywhere are those with checksums {codes}"
+        return description
 
     def _on(self, arrays: Sequence[Any]) -> str:
         return ", ".join(describe(x.shape, x.dtype) for x in arrays) or "no arrays"
 
-    def _agree(self, said: str) -> None:
-        code = crc32(said.encode())
+    def _agree(self, description: str) -> None:
+        code = crc32(description.encode())
         most, least = self._group.over_devices(np.array([code, -code])).tolist()
         if most != -least:
-            self._disagree(said)
+            self._disagree(description)
 
-    def _disagree(self, said: str) -> None:
-        raise DistributedError(f"ranks disagree: {told_by_ranks(self._group, said)}")
+    def _disagree(self, description: str) -> None:
+        raise DistributedError(f"ranks disagree: {told_by_ranks(self._group, description)}")
 
     def _own_rows(self, x: Any, total: int) -> Any:
         """Return this process's rows of an output that has one for each example."""

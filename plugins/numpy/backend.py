@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable
-from ...core.extend import Backend, hookimpl, late
+from ...core.extend import Backend, hookimpl, lazy_module
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
@@ -66,7 +66,7 @@ class NumpyBackend(Backend):
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Plan the program: memory, groups of elementwise steps, packed updates."""
         run: Callable[..., list[Any]] | None
-        run = late("plugins.planned").Plans(program)
+        run = lazy_module("plugins.planned").Plans(program)
         return run
 
 

@@ -84,7 +84,7 @@ def _blocks(images: int, where: Windows, size: int) -> Iterator[Block]:
         yield slice(i, min(i + rows // count, images)), slice(0, count)
 
 
-def _laid_out(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
+def _window_rows(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
     """Yield the elements of windows, as (windows, places * channels), block by block."""
     view = _windows(x, where, 1)
     width = prod(where.kernel) * x.shape[-1]
@@ -120,7 +120,7 @@ def _in_rows(x: Array, where: Windows) -> Array:
     return as_strided(view, shape, (*strides[:n], *strides[n + 1 :]), writeable=False)
 
 
-def _alone(x: Array, w: Array, where: Windows) -> Array:
+def _depthwise_products(x: Array, w: Array, where: Windows) -> Array:
     """Return the products of filters (*places, channels) and the windows of their own channel."""
     view, joint = _in_rows(x, where), where.strides[-1] == 1
     result = np.empty((len(x), *where.out, w.shape[-1]), np.result_type(x, w))
@@ -155,15 +155,15 @@ def _conv(x: Array, w: Array, *, groups: int = 1, **settings: Any) -> Array:
         result, filters = np.empty(shape, np.result_type(x, w)), w.reshape(-1, w.shape[-1])
         if not result.size:
             return result
-        for block, rows in _laid_out(x, where):
+        for block, rows in _window_rows(x, where):
             np.matmul(rows, filters, out=result[block].reshape(-1, w.shape[-1]))
         return result
     if w.shape[-2] == 1:
         if w.shape[-1] == groups:
-            return _alone(x, w[..., 0, :], where)
+            return _depthwise_products(x, w[..., 0, :], where)
         result = np.empty(shape, np.result_type(x, w))
         for which in _single(w.shape[-1], groups):
-            result[which] = _alone(x, w[..., 0, :][which], where)
+            result[which] = _depthwise_products(x, w[..., 0, :][which], where)
         return result
     result = _seen(x, where, groups) @ _by_group(w, groups)
     return np.ascontiguousarray(result.transpose(1, 0, 2)).reshape(shape)
@@ -176,7 +176,7 @@ def _to_filters(g: Array, x: Array, like: Array, *, groups: int = 1, **settings:
     where = convolution.conv_windows(x, like, settings)
     filters, g = like.shape[-1], np.ascontiguousarray(g)  # a sum's gradient is a view of one number
     if groups == 1:
-        shares = (rows.T @ g[block].reshape(-1, filters) for block, rows in _laid_out(x, where))
+        shares = (rows.T @ g[block].reshape(-1, filters) for block, rows in _window_rows(x, where))
         total = next(shares)
         for share in shares:
             total += share
@@ -210,7 +210,9 @@ def _images(g: Array, w: Array, shape: tuple[int, ...], groups: int, settings: A
         if set(where.strides) == {1}:  # the windows around each element, with filters flipped
             around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
             back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
-            total += _alone(one, np.flip(weights, tuple(range(len(where.kernel)))), back)
+            total += _depthwise_products(
+                one, np.flip(weights, tuple(range(len(where.kernel)))), back
+            )
             continue
         for place, part in where.parts():
             total[(slice(None), *part)] += one * _row(weights[place], where)

@@ -1,8 +1,8 @@
-"""Plans: programs on NumPy with planned memory, grouped and packed steps.
+"""Plans: graphs as Python functions on NumPy, with planned memory and combined steps.
 
 A program goes through these modules, in order. ``tracing`` fixes unknown sizes of its inputs.
 ``lowering`` turns ops into steps (by ``rules``, or by tracing portable kernels). ``combining``
-finds steps that run as one: groups of elementwise steps, stacks of calls, and packs of updates.
+finds steps that run as one: groups of elementwise steps, stacks of calls, and flat updates.
 ``emission`` gives values their ``memory``, for as long as they are needed, and writes a Python
 function; ``writing`` has the lines of groups and joins. ``plan`` keeps these functions by the
 shapes of inputs, writes the bodies of scans as loops, and describes them. ``steps`` has the data
@@ -17,8 +17,8 @@ This module is the plugin of the executors that ship with gradtape, imported whe
 lowerings are first needed. It is also all that other plugins may use of plans:
 
 To run groups otherwise than as ufuncs (``plugins.fused``), pass an :class:`Emitter` to
-:func:`planned_by`, which returns a :data:`Run`. An emitter receives a :class:`Group` of
-:class:`Step`, each of a :class:`Kind`; :meth:`Group.by_numpy` is what its loop must compute.
+:func:`planned_by`, which returns a :data:`Run`. An emitter receives a :class:`LoopGroup` of
+:class:`PlanStep`, each of a :class:`StepKind`; its loop must compute :meth:`LoopGroup.by_numpy`.
 
 To write a rule of an op, return a :data:`Rule` from ``gradtape_lowerings``. Rules add steps to a
 :class:`Lowering`, whose values are symbols with a :data:`Shape`: :func:`symbol_like` makes one,
@@ -29,7 +29,7 @@ NumPy; they share :func:`elementwise`, :func:`reshaped`, :func:`exponentials_of`
 To plan for another backend (``plugins.cupy.compiled``): :func:`has_dtypes` checks a call's arrays,
 :func:`retraced` fixes sizes, a subclass of
 :class:`Lowering` makes the steps (:func:`view_kernel` its views), :func:`packed` takes out each
-:class:`Pack`, :func:`grouped` orders the rest as a list of :data:`Item`, and after changes
+:class:`FlatUpdate`, :func:`grouped` orders the rest as a list of :data:`Item`, and after changes
 :func:`close_groups` sets what crosses their borders. :func:`lifetimes` says how long each value is
 needed, :class:`Packed` holds a pack's variables, and :func:`count_ops` and :func:`pack_line`
 describe a plan.
@@ -42,8 +42,8 @@ from typing import Any
 
 from ...core.extend import default, hookimpl, plain
 from .combining import Emitter as Emitter
+from .combining import FlatUpdate as FlatUpdate
 from .combining import Item as Item
-from .combining import Pack as Pack
 from .combining import close_groups as close_groups
 from .combining import grouped as grouped
 from .combining import packed as packed
@@ -64,10 +64,10 @@ from .rules import elementwise as elementwise
 from .rules import exponentials_of as exponentials_of
 from .rules import for_arrays_only as for_arrays_only
 from .rules import has_rows_of_logits as has_rows_of_logits
-from .steps import Group as Group
-from .steps import Kind as Kind
+from .steps import LoopGroup as LoopGroup
+from .steps import PlanStep as PlanStep
 from .steps import Shape as Shape
-from .steps import Step as Step
+from .steps import StepKind as StepKind
 from .steps import bytes_of as bytes_of
 from .steps import count_ops as count_ops
 from .steps import shape_of as shape_of

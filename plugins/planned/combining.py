@@ -21,18 +21,18 @@ from typing import Any
 
 from ...core.extend import Symbol, Variable
 from ..packing import Bounds, bounds_of
-from .steps import Group, Kind, Shape, Step, bytes_of, shape_of
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of
 
 # -- groups ----------------------------------------------------------------------------------------
 
 
-Item = Group | Step
+Item = LoopGroup | PlanStep
 
 
 class Emitter:
     """Runs groups as loops; this one leaves all of them to NumPy."""
 
-    def takes(self, step: Step) -> bool:
+    def takes(self, step: PlanStep) -> bool:
         """Return whether a step may be in a group; here, if it is elementwise or a reduction.
 
         Parameters
@@ -40,9 +40,9 @@ class Emitter:
         step
             The step.
         """
-        return step.elementwise or step.kind is Kind.REDUCTION
+        return step.elementwise or step.kind is StepKind.REDUCTION
 
-    def loop(self, group: Group) -> Callable[..., Any] | None:
+    def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, ``function(*outputs, *inputs)``; None for NumPy.
 
         Parameters
@@ -55,7 +55,7 @@ class Emitter:
 
 
 def grouped(
-    steps: Sequence[Step], needed: Container[Symbol], takes: Callable[[Step], bool]
+    steps: Sequence[PlanStep], needed: Container[Symbol], takes: Callable[[PlanStep], bool]
 ) -> list[Item]:
     """Return steps in a possible order, with as many as possible in groups.
 
@@ -74,7 +74,7 @@ def grouped(
     """
     depths: dict[Symbol, int] = {}
     spaces: dict[Symbol, Any] = {}  # the shape of a group, None for a step outside groups
-    groups: dict[tuple[int, Shape], Group] = {}
+    groups: dict[tuple[int, Shape], LoopGroup] = {}
     placed: list[tuple[int, Item]] = []
     for step in steps:
         space = step.space if takes(step) else None
@@ -82,7 +82,7 @@ def grouped(
         for x in step.symbols:
             if x in depths:
                 depth = max(depth, depths[x] + (spaces[x] != space))
-        tail = step.kind is Kind.REDUCTION
+        tail = step.kind is StepKind.REDUCTION
         for symbol in step.outputs:
             depths[symbol] = depth
             spaces[symbol] = "reduced" if tail and space is not None else space
@@ -91,7 +91,7 @@ def grouped(
             continue
         group = groups.get((depth, space))
         if group is None:
-            group = groups[depth, space] = Group(space)
+            group = groups[depth, space] = LoopGroup(space)
             placed.append((depth, group))
         (group.tails if tail else group.steps).append(step)
     placed.sort(key=lambda place: place[0])
@@ -119,7 +119,7 @@ def close_groups(items: Sequence[Item], needed: Container[Symbol]) -> None:
         for step in item.members:
             outside.update(x for x in step.symbols if homes.get(x) is not item)
     for item in items:
-        if isinstance(item, Group):
+        if isinstance(item, LoopGroup):
             item.close(lambda x: x in outside or x in needed)
 
 
@@ -130,7 +130,7 @@ def close_groups(items: Sequence[Item], needed: Container[Symbol]) -> None:
 _SMALL, _SEVERAL = 2**11, 3
 
 
-class Stack:
+class StackedSteps:
     """Steps of one function, of one array each, that run as one step.
 
     Attributes
@@ -141,7 +141,7 @@ class Stack:
 
     __slots__ = ("members",)
 
-    def __init__(self, members: Sequence[Step]) -> None:
+    def __init__(self, members: Sequence[PlanStep]) -> None:
         self.members = list(members)
 
 
@@ -161,13 +161,13 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
         for step in item.members:
             for x in step.symbols:
                 needed.setdefault(x, place)
-        if isinstance(item, Step) and item.kind is Kind.ELEMENTWISE:
+        if isinstance(item, PlanStep) and item.kind is StepKind.ELEMENTWISE:
             made[item.out] = place
-    before: dict[int, list[Stack]] = {}
-    gone: set[Step] = set()
+    before: dict[int, list[StackedSteps]] = {}
+    gone: set[PlanStep] = set()
     taken: set[Symbol] = set()  # an array has one position, in one stack
     for steps in _stackable(items, made, needed, fixed):
-        stack: list[Step] = []
+        stack: list[PlanStep] = []
         results: set[Symbol] = set()
         first, last = len(items), -1
         for step in [*steps, None]:
@@ -184,7 +184,7 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
             stack = [s for s in stack if s.inputs[0] not in taken and s.out not in taken]
             if len(stack) >= _SEVERAL:
                 taken.update(x for s in stack for x in (s.inputs[0], s.out))
-                before.setdefault(first, []).append(Stack(stack))
+                before.setdefault(first, []).append(StackedSteps(stack))
                 gone.update(stack)
             stack = [] if step is None else [step]
             results = {step.out for step in stack}
@@ -192,7 +192,7 @@ def stacked(items: Sequence[Any], fixed: Container[Symbol]) -> list[Any]:
     found: list[Any] = []
     for place, item in enumerate(items):
         found += before.get(place, [])
-        if not (isinstance(item, Step) and item in gone):
+        if not (isinstance(item, PlanStep) and item in gone):
             found.append(item)
     return found
 
@@ -202,11 +202,15 @@ def _stackable(
     made: dict[Symbol, int],
     needed: dict[Symbol, int],
     fixed: Container[Symbol],
-) -> Iterator[list[Step]]:
+) -> Iterator[list[PlanStep]]:
     """Give lists of steps that do the same with arrays of one shape."""
-    classes: dict[Any, list[Step]] = {}
+    classes: dict[Any, list[PlanStep]] = {}
     for step in items:
-        if not isinstance(step, Step) or step.kind is not Kind.ELEMENTWISE or len(step.inputs) != 1:
+        if (
+            not isinstance(step, PlanStep)
+            or step.kind is not StepKind.ELEMENTWISE
+            or len(step.inputs) != 1
+        ):
             continue
         (x,), out = step.inputs, step.out
         if x not in made or out not in needed or x in fixed or out in fixed:
@@ -224,7 +228,7 @@ def _stackable(
 _LARGE, _CALLS = 2**14, 12
 
 
-class Pack:
+class FlatUpdate:
     """One flat update.
 
     Attributes
@@ -247,7 +251,7 @@ class Pack:
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
         self.shapes = list(shapes)
-        self.group = Group((sum(map(prod, shapes)),))
+        self.group = LoopGroup((sum(map(prod, shapes)),))
         self.written: dict[Symbol, list[Variable]] = {}
         self.held: dict[Symbol, list[Variable]] = {}
         self.given: dict[Symbol, list[Symbol]] = {}
@@ -268,11 +272,11 @@ class Pack:
 
 
 def packed(
-    steps: Sequence[Step],
+    steps: Sequence[PlanStep],
     reads: Mapping[Symbol, Variable],
     updates: Mapping[Variable, Symbol],
     outputs: Sequence[Symbol],
-) -> tuple[list[Step], list[Pack]]:
+) -> tuple[list[PlanStep], list[FlatUpdate]]:
     """Return the remaining steps, and packs of the others.
 
     Parameters
@@ -288,7 +292,7 @@ def packed(
     """
     made = {step.out: step for step in steps if len(step.outputs) == 1}
     ending = _ending(steps, updates, outputs)
-    packs, gone = [], set[Step]()
+    packs, gone = [], set[PlanStep]()
     for members in _classes(made, ending, updates):
         found = _matched(members, made, ending, reads, updates)
         if found is not None:
@@ -299,17 +303,17 @@ def packed(
 
 
 def _ending(
-    steps: Sequence[Step], updates: Mapping[Variable, Symbol], outputs: Sequence[Symbol]
-) -> set[Step]:
+    steps: Sequence[PlanStep], updates: Mapping[Variable, Symbol], outputs: Sequence[Symbol]
+) -> set[PlanStep]:
     """Return the elementwise steps that only updates depend on."""
-    final, returned, users = set(updates.values()), set(outputs), dict[Symbol, list[Step]]()
+    final, returned, users = set(updates.values()), set(outputs), dict[Symbol, list[PlanStep]]()
     for step in steps:
         for x in step.inputs:
             if type(x) is Symbol:
                 users.setdefault(x, []).append(step)
-    found: set[Step] = set()
+    found: set[PlanStep] = set()
     for step in reversed(steps):
-        if step.kind is not Kind.ELEMENTWISE or step.op == "cast" or step.out in returned:
+        if step.kind is not StepKind.ELEMENTWISE or step.op == "cast" or step.out in returned:
             continue
         behind = users.get(step.out, [])
         shape = shape_of(step.out)
@@ -322,10 +326,10 @@ def _ending(
 
 
 def _classes(
-    made: Mapping[Symbol, Step], ending: set[Step], updates: Mapping[Variable, Symbol]
+    made: Mapping[Symbol, PlanStep], ending: set[PlanStep], updates: Mapping[Variable, Symbol]
 ) -> list[list[list[Variable]]]:
     """Return lists of similar groups of variables; each group is updated together."""
-    owner: dict[Step, int] = {}
+    owner: dict[PlanStep, int] = {}
     parts: dict[int, list[Variable]] = {}
     times = Counter(updates.values())
     for number, (variable, symbol) in enumerate(updates.items()):
@@ -334,7 +338,7 @@ def _classes(
             continue
         if times[symbol] > 1 or symbol.shape != variable.shape:
             continue
-        reached, stack, name = set[Step](), [step], number
+        reached, stack, name = set[PlanStep](), [step], number
         while stack:
             here = stack.pop()
             if here in owner:
@@ -356,16 +360,16 @@ def _classes(
 
 def _matched(
     members: Sequence[Sequence[Variable]],
-    made: Mapping[Symbol, Step],
-    ending: set[Step],
+    made: Mapping[Symbol, PlanStep],
+    ending: set[PlanStep],
     reads: Mapping[Symbol, Variable],
     updates: Mapping[Variable, Symbol],
-) -> tuple[Pack, set[Step]] | None:
+) -> tuple[FlatUpdate, set[PlanStep]] | None:
     """Walk the updates of all members together, as far as they are the same."""
     shapes = [variables[0].shape for variables in members]
-    pack = Pack(shapes)
+    pack = FlatUpdate(shapes)
     flat: dict[tuple[Symbol, ...], Symbol] = {}
-    steps: dict[tuple[Symbol, ...], list[Step]] = {}
+    steps: dict[tuple[Symbol, ...], list[PlanStep]] = {}
     columns = {column: list(column) for column in zip(*members, strict=True)}
 
     def walk(end: tuple[Symbol, ...]) -> Symbol:
@@ -390,7 +394,9 @@ def _matched(
             if inputs is not None:
                 step, given = found[0], [flat[x] if type(x) is tuple else x for x in inputs]
                 pack.group.steps.append(
-                    Step(step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars)
+                    PlanStep(
+                        step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars
+                    )
                 )
                 steps[row] = found
                 continue
@@ -413,7 +419,7 @@ def _matched(
         return None
     if pack.group.shape[0] < _LARGE and len(inside) - len(steps) < _CALLS:
         return None
-    if not _apart(pack, made, inside, ending):
+    if not _can_run_last(pack, made, inside, ending):
         return None
     results = {step.out for step in inside}
     if any(x in results for v, x in updates.items() if v not in pack.sources):
@@ -422,7 +428,7 @@ def _matched(
     return pack, inside
 
 
-def _alike(found: Sequence[Step], row: Sequence[Symbol]) -> list[Any] | None:
+def _alike(found: Sequence[PlanStep], row: Sequence[Symbol]) -> list[Any] | None:
     """Return the inputs of steps that do the same; inputs of all members are combined."""
     if len(found) != len(row):
         return None
@@ -447,8 +453,10 @@ def _alike(found: Sequence[Step], row: Sequence[Symbol]) -> list[Any] | None:
     return inputs
 
 
-def _apart(pack: Pack, made: Mapping[Symbol, Step], inside: set[Step], ending: set[Step]) -> bool:
-    """Return whether the update can run after the rest of the program."""
+def _can_run_last(
+    pack: FlatUpdate, made: Mapping[Symbol, PlanStep], inside: set[PlanStep], ending: set[PlanStep]
+) -> bool:
+    """Return whether a flat update can be the last step of the program."""
     given = [x for row in pack.given.values() for x in row]
     shapes = [shape for _ in pack.given for shape in pack.shapes]
     if any(shape_of(x) != shape for x, shape in zip(given, shapes, strict=True)):

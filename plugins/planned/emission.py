@@ -1,4 +1,4 @@
-"""Emission: groups, packs and calls as one straight-line Python function."""
+"""Write a plan as the source of one Python function: its groups, flat updates and calls."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import FirstRun, Symbol, begin_step, end_step, function_from, set_arrays, unsure
-from .combining import Emitter, Pack, Stack, grouped, packed, stacked
+from ...core.extend import (
+    FirstRun,
+    Symbol,
+    begin_step,
+    end_step,
+    function_from,
+    has_unknown_sizes,
+    set_arrays,
+)
+from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
 from .lowering import Lowering
 from .memory import Arena, Packed, lifetimes
 from .rules import cast_into
-from .steps import Group, Kind, Shape, Step, bytes_of, count_ops, shape_of
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
 from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
 
 #: The size in bytes from which an array is deleted after its last use.
@@ -30,7 +38,7 @@ class Emission:
         Runs groups.
     memory
         The packs of other sizes of the same program, by key.
-    telling
+    reporting
         Whether each step reports its start and end to watchers.
     loop_writer
         A function of an emission and a step that writes a loop.
@@ -57,12 +65,12 @@ class Emission:
         lowered: Lowering,
         emitter: Emitter,
         memory: dict[Any, Packed] | None = None,
-        telling: bool = False,
-        loop_writer: Callable[[Emission, Step], None] | None = None,
+        reporting: bool = False,
+        loop_writer: Callable[[Emission, PlanStep], None] | None = None,
         placed: Mapping[Symbol, str] | None = None,
         carried: int | None = None,
     ) -> None:
-        self.telling = telling
+        self.reporting = reporting
         self._loop_writer = loop_writer
         self.lowered = lowered
         self.emitter = emitter
@@ -72,7 +80,7 @@ class Emission:
         self.scope.update(begin=begin_step, end=end_step)
         self.lines: list[str] = []
         self.names: dict[Symbol, str] = dict(placed or {})
-        self.loops: list[Group] = []
+        self.loops: list[LoopGroup] = []
         self.bodies: list[tuple[int, Emission]] = []
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
         known = {} if memory is None else memory
@@ -99,12 +107,12 @@ class Emission:
     # -- the memory of values ------------------------------------------------------------------
 
     def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
-        """Decide which values must not be in buffers, and when each is read last."""
+        """Find the values that need arrays of their own, and the last read of each value."""
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
-            if isinstance(item, Group):
+            if isinstance(item, LoopGroup):
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -123,7 +131,7 @@ class Emission:
         self.free: dict[int, list[int]] = {}
 
     def buffer(self, symbol: Symbol) -> str:
-        """Return the name of a buffer for a value that is computed at this moment."""
+        """Return the name of a buffer for the value that the current step computes."""
         size = bytes_of(symbol)
         free = self.free.get(size)
         slot = free.pop() if free else self.arena.slot(size)
@@ -136,8 +144,8 @@ class Emission:
         self._source_of[name] = number
         return name
 
-    def _expire(self, moment: int, before: Step | None = None) -> None:
-        """Free the buffers that are read last at this moment; ``before`` may overwrite some."""
+    def _expire(self, moment: int, before: PlanStep | None = None) -> None:
+        """Free the buffers whose last read is in this step; ``before`` may overwrite some."""
         for x in self._ends.get(moment, ()):
             if x not in self.slots:
                 continue
@@ -155,7 +163,7 @@ class Emission:
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
         if type(value) is FirstRun:
-            value.stands_in(self.scope, name)
+            value.note_lookup(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:
@@ -167,7 +175,7 @@ class Emission:
             )
         return self.names[x]
 
-    def arguments(self, step: Step) -> list[str]:
+    def arguments(self, step: PlanStep) -> list[str]:
         """Return the arguments of a step's function."""
         return step.arguments(self.name, self.bind_scalar)
 
@@ -188,38 +196,38 @@ class Emission:
         for pack, memory in self.packs:
             start = len(self.lines)
             self._pack(pack, memory)
-            self._tell(pack, start)
+            self._report_from(pack, start)
         self._commit()
         self.lines.append("give(arena)")
         self.lines.append(f"return [{', '.join(map(self.name, lowered.outputs))}]")
         return self.compiled([self.names[symbol] for symbol in lowered.inputs])
 
     def run_moments(self) -> None:
-        """Write all but the packs."""
+        """Write all steps except the flat updates."""
         for moment, item in enumerate(self._moments):
-            if isinstance(item, Stack):
+            if isinstance(item, StackedSteps):
                 self._place_stack(item, moment)
         by_numpy = [
             item
             for item in self._moments
-            if not isinstance(item, Stack) and id(item) not in self._run
+            if not isinstance(item, StackedSteps) and id(item) not in self._run
         ]
         self._joined = placed_parts(self, by_numpy)
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
-            if isinstance(item, Group):
+            if isinstance(item, LoopGroup):
                 self._group(item)
-            elif isinstance(item, Stack):
+            elif isinstance(item, StackedSteps):
                 self._stack(item)
             else:
                 self._step(item, moment)
                 self._drop(item, moment)
-            self._tell(item, start)
+            self._report_from(item, start)
             self._expire(moment)
 
-    def _tell(self, item: Any, start: int) -> None:
-        """Make the lines from ``start`` on report what they run, if there may be watchers."""
-        if self.telling and len(self.lines) > start:
+    def _report_from(self, item: Any, start: int) -> None:
+        """Wrap the lines from ``start`` on in reports to watchers, if the plan has them."""
+        if self.reporting and len(self.lines) > start:
             self.lines.insert(start, f"begin({self.bind(_label_of(item, item in self.loops))})")
             self.lines.append("end()")
 
@@ -242,13 +250,13 @@ class Emission:
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
-        """Return whether a value is needed only for computing, which is faster with a scalar."""
+        """Return whether a value may be a scalar: steps only compute with it, which is faster."""
         return x.shape == () and x not in self.fresh
 
     def _commit(self) -> None:
         left = {v: x for v, x in self.lowered.updates.items() if v not in self._sources}
         for variable, symbol in left.items():
-            if unsure(symbol.shape) or symbol.shape != variable.shape:
+            if has_unknown_sizes(symbol.shape) or symbol.shape != variable.shape:
                 self.lines.append(
                     f"{self.bind(variable.check_shape, 'a')}({self.name(symbol)}.shape)"
                 )
@@ -263,30 +271,30 @@ class Emission:
 
     # -- steps ---------------------------------------------------------------------------------
 
-    def _step(self, step: Step, moment: int) -> None:
+    def _step(self, step: PlanStep, moment: int) -> None:
         call = f"{self.bind(step.run, 'k')}({', '.join(self.arguments(step))}"
-        if step.kind is Kind.VIEW and self._static(step):
+        if step.kind is StepKind.VIEW and self._static(step):
             return
-        if step.kind is Kind.LOOP:
+        if step.kind is StepKind.LOOP:
             assert self._loop_writer is not None
             self._loop_writer(self, step)
             return
-        if step.kind is Kind.JOIN and write_parts(self, step, self._joined):
+        if step.kind is StepKind.JOIN and write_parts(self, step, self._joined):
             return
-        if step.kind in (Kind.VIEW, Kind.CALL, Kind.FRESH):
+        if step.kind in (StepKind.VIEW, StepKind.CALL, StepKind.FRESH):
             targets = ", ".join(map(self.name, step.outputs)) + ("," if step.several else "")
             self.lines.append(f"{targets} = {call})")
             return
         out = step.out
-        if step.kind is Kind.ELEMENTWISE:
+        if step.kind is StepKind.ELEMENTWISE:
             self._expire(moment, step)
-        if step.kind is Kind.PRODUCT:
+        if step.kind is StepKind.PRODUCT:
             call = self._product(step)
         target = self._target(out)
-        if step.kind is Kind.JOIN:
+        if step.kind is StepKind.JOIN:
             call = f"{self.bind(step.run, 'k')}(({', '.join(self.arguments(step))},)"
             call += f", {step.params['axis']}"
-        if step.kind is Kind.REDUCTION:
+        if step.kind is StepKind.REDUCTION:
             call += f", {step.params['axis']!r}, None, {target}, {step.params['keepdims']}"
             self.lines.append(f"{call})" if target else f"{self.name(out)} = {call})")
         elif target:
@@ -311,8 +319,8 @@ class Emission:
         """Return an expression that makes an array for a value."""
         return f"empty({shape_of(out)}, {self.bind(out.dtype, 'd')})"
 
-    def _static(self, step: Step) -> bool:
-        """Make a view of a buffer a buffer itself, so that no call needs to make it."""
+    def _static(self, step: PlanStep) -> bool:
+        """Create a view of a buffer once, with the buffers, instead of in each call."""
         (source,) = step.inputs
         number = self._source_of.get(self.names.get(source, ""))
         if number is None or step.out in self.fresh:
@@ -325,7 +333,7 @@ class Emission:
             self._whole[step.out] = self._whole.get(source, source)
         return True
 
-    def _product(self, step: Step) -> str:
+    def _product(self, step: PlanStep) -> str:
         names = []
         for name, side in zip(self.arguments(step), ("left", "right")):
             if step.params.get(side):
@@ -336,7 +344,7 @@ class Emission:
             names.append(name)
         return f"{self.bind(step.run, 'k')}({', '.join(names)}"
 
-    def _drop(self, step: Step, moment: int) -> None:
+    def _drop(self, step: PlanStep, moment: int) -> None:
         """Delete large arrays that are not buffers after their last use."""
         seen = dict.fromkeys((*step.symbols, *step.outputs))
         names = [
@@ -344,14 +352,14 @@ class Emission:
             for x in seen
             if x not in self._kept and self.last.get(x, moment) <= moment
             if self.names.get(x, "b").startswith("v")
-            and (unsure(x.shape) or bytes_of(x) >= _DROPPED)
+            and (has_unknown_sizes(x.shape) or bytes_of(x) >= _DROPPED)
         ]
         if names:
             self.lines.append(f"del {', '.join(names)}")
 
     # -- groups --------------------------------------------------------------------------------
 
-    def _group(self, group: Group) -> None:
+    def _group(self, group: LoopGroup) -> None:
         loop = self._run.get(id(group))
         outputs = list(group.outputs)
         if loop is None:  # a reduction needs its whole input
@@ -374,22 +382,22 @@ class Emission:
                 self.lines.append(f"{call}, {step.params['keepdims']})")
 
     @property
-    def stacks(self) -> list[Stack]:
+    def stacks(self) -> list[StackedSteps]:
         """The steps that run together as one call."""
-        return [item for item in self._moments if isinstance(item, Stack)]
+        return [item for item in self._moments if isinstance(item, StackedSteps)]
 
     # -- stacks --------------------------------------------------------------------------------
 
     def _viewed(self) -> set[Symbol]:
-        """Return the values that may have views, and may have to be new arrays."""
+        """Return the values that may share memory with views and may need new arrays."""
         return {
             x
             for step in self._moments
-            if isinstance(step, Step) and step.kind in (Kind.VIEW, Kind.CALL)
+            if isinstance(step, PlanStep) and step.kind in (StepKind.VIEW, StepKind.CALL)
             for x in step.symbols
         }
 
-    def _place_stack(self, stack: Stack, moment: int) -> None:
+    def _place_stack(self, stack: StackedSteps, moment: int) -> None:
         """Place the inputs of a stack next to each other; its results replace them if possible."""
         inputs = [step.inputs[0] for step in stack.members]
         outputs = [step.out for step in stack.members]
@@ -407,15 +415,15 @@ class Emission:
             self.names[x] = self.array(self.arena.row(number, row))
         return number
 
-    def _stack(self, stack: Stack) -> None:
+    def _stack(self, stack: StackedSteps) -> None:
         source, target = map(self.array, self._stacks[id(stack)])
         step = stack.members[0]
         self.lines.append(call_into(step, f"{self.bind(step.run, 'k')}({source}", target))
 
     # -- packs ---------------------------------------------------------------------------------
 
-    def _place_given(self, pack: Pack) -> None:
-        """Make gradients be computed where the flat update reads them."""
+    def _place_given(self, pack: FlatUpdate) -> None:
+        """Let steps write gradients directly into the arrays that the flat update reads."""
         made = {x: step for step in self.lowered.steps for x in step.outputs}
         for flat, row in pack.given.items():
             number = self.arena.buffer(self.arena.slot(bytes_of(flat)), shape_of(flat), flat.dtype)
@@ -423,12 +431,12 @@ class Emission:
             for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
                 part = self.array(self.arena.view(number, _part(a, b, shape)))
                 kind = made[x].kind if x in made else None
-                placed = kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PRODUCT)
+                placed = kind in (StepKind.ELEMENTWISE, StepKind.REDUCTION, StepKind.PRODUCT)
                 if placed and x not in self.fresh and x not in self.names:
                     self.names[x] = part
                 self._parts[flat, i] = part
 
-    def _pack(self, pack: Pack, memory: Packed) -> None:
+    def _pack(self, pack: FlatUpdate, memory: Packed) -> None:
         for flat, row in pack.given.items():
             for i, x in enumerate(row):  # a value may be at several positions
                 part = self._parts[flat, i]
@@ -447,21 +455,23 @@ class Emission:
         self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
 
 
-def _label_of(item: Step | Stack | Group | Pack, loop: bool) -> tuple[str, None, int]:
+def _label_of(
+    item: PlanStep | StackedSteps | LoopGroup | FlatUpdate, loop: bool
+) -> tuple[str, None, int]:
     """Return what watchers learn of an item: its name, no array, and the bytes of its results."""
     results: Sequence[Symbol]
-    if isinstance(item, Step):
+    if isinstance(item, PlanStep):
         name, results = item.op, item.outputs
-    elif isinstance(item, Stack):
+    elif isinstance(item, StackedSteps):
         results = [step.out for step in item.members]
         name = f"{item.members[0].op} of {len(results)} in a stack"
-    elif isinstance(item, Group):
+    elif isinstance(item, LoopGroup):
         how = "loop" if loop else "group"
         name, results = f"{how} over {item.shape}: {count_ops(item.members)}", item.outputs
     else:
         name = f"pack of {len(item.shapes)} updates: {count_ops(item.group.steps)}"
         results = item.group.outputs
-    return name, None, sum(bytes_of(x) for x in results if not unsure(x.shape))
+    return name, None, sum(bytes_of(x) for x in results if not has_unknown_sizes(x.shape))
 
 
 def _contiguous(value: Any) -> Any:

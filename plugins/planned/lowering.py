@@ -29,12 +29,12 @@ from ...core.extend import (
     broadcast_shapes,
     check_specs,
     folded,
+    has_unknown_sizes,
     kernel_of,
     local_constants,
     registry,
-    unsure,
 )
-from .steps import Kind, Shape, Step, shape_of, size_of, symbol_like
+from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
 
@@ -78,10 +78,10 @@ class Lowering:
         self.owner = owner
         self.known: dict[Symbol, Any] = dict(local_constants(program, arrays))
         self.reads: dict[Symbol, Variable] = {}
-        self.steps: list[Step] = []
+        self.steps: list[PlanStep] = []
         self.calls: dict[tuple[str, str], int] = {}
         #: By an elementwise step's result, the step; and results that may not be needed.
-        self.made: dict[Symbol, Step] = {}
+        self.made: dict[Symbol, PlanStep] = {}
         self.optional: set[Symbol] = set()
         #: By a known value with repetitions, the one without them.
         self.repeated: dict[Symbol, Symbol] = {}
@@ -98,7 +98,7 @@ class Lowering:
         needed = {*self.outputs, *self.updates.values()}
         kept = []
         for step in reversed(self.steps):
-            called = step.kind in (Kind.CALL, Kind.LOOP)
+            called = step.kind in (StepKind.CALL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
@@ -141,7 +141,7 @@ class Lowering:
 
     def add(
         self,
-        kind: Kind,
+        kind: StepKind,
         op: str,
         run: Callable[..., Any],
         inputs: Sequence[Any],
@@ -149,9 +149,9 @@ class Lowering:
         **params: Any,
     ) -> Symbol:
         """Add a step with one result; return the symbol of an equal step if there is one."""
-        return self.append(Step(kind, op, run, inputs, (out,), params))
+        return self.append(PlanStep(kind, op, run, inputs, (out,), params))
 
-    def append(self, step: Step) -> Symbol:
+    def append(self, step: PlanStep) -> Symbol:
         """Add a step, like :meth:`add`."""
         key = (
             step.kind,
@@ -186,14 +186,16 @@ class Lowering:
         if inside and shape_of(node.outputs[0]) != ():
             raise NotImplementedError(why)
         assert isinstance(node.op, Op)
-        name, run, view = node.op.name, self._held(node), _view_of(node)
+        name, run, view = node.op.name, self._checked_kernel(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = self.scalars(node, inputs)
         self.steps.append(
-            Step(Kind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view)
+            PlanStep(
+                StepKind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view
+            )
         )
 
-    def _held(self, node: Node) -> Callable[..., Any]:
+    def _checked_kernel(self, node: Node) -> Callable[..., Any]:
         """Return a node's kernel, whose first results are compared with the trace's."""
         op, run = node.op, kernel_of(node, self.owner)
         assert isinstance(op, Op)
@@ -206,7 +208,7 @@ class Lowering:
         assert isinstance(node.op, Op)
         x, *likes = node.inputs
         view = _view_of(node)
-        if not view or len(node.outputs) != 1 or node.witnesses or unsure_any(node):
+        if not view or len(node.outputs) != 1 or node.witnesses or has_unknown_shapes(node):
             return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
@@ -222,7 +224,9 @@ class Lowering:
         added = (1,) * (len(shape_of(out)) - len(shape_of(x)))
         if view == "reshape" and shape_of(out) == added + shape_of(x):
             self.spread(out, x)
-        self.append(Step(Kind.VIEW, node.op.name, run, (x,), (out,), node.params, view=view))
+        self.append(
+            PlanStep(StepKind.VIEW, node.op.name, run, (x,), (out,), node.params, view=view)
+        )
         return True
 
     def _check_view(self, node: Node) -> None:
@@ -240,7 +244,7 @@ class Lowering:
 
     def _reason(self, node: Node) -> str | None:
         """Return why a node must be a call, whatever its op; None if that depends on the op."""
-        if node.witnesses or unsure_any(node):
+        if node.witnesses or has_unknown_shapes(node):
             return "a size is unknown"
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
@@ -314,8 +318,10 @@ class Lowering:
         if node.params or len(node.outputs) != 1:
             return False
         scalars = self.scalars(node, node.inputs)
-        inputs, run = self.sources(node), self._held(node)
-        self.append(Step(Kind.FRESH, node.op.name, run, inputs, node.outputs, scalars=scalars))
+        inputs, run = self.sources(node), self._checked_kernel(node)
+        self.append(
+            PlanStep(StepKind.FRESH, node.op.name, run, inputs, node.outputs, scalars=scalars)
+        )
         return True
 
     def _ufunc(self, node: Node, ufunc: np.ufunc) -> bool:
@@ -345,9 +351,9 @@ class Lowering:
             and set(given) <= {out.dtype, float, int}
         ):
             scalars = [x[()] if type(x) is np.ndarray else x for x in scalars]
-            self.append(Step(Kind.FRESH, name, quick, inputs, (out,), scalars=scalars))
+            self.append(PlanStep(StepKind.FRESH, name, quick, inputs, (out,), scalars=scalars))
             return True
-        self.append(Step(Kind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
+        self.append(PlanStep(StepKind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:
@@ -412,9 +418,9 @@ class Lowering:
         return inputs
 
 
-def unsure_any(node: Node) -> bool:
+def has_unknown_shapes(node: Node) -> bool:
     """Return whether the shape of an input or output of a node is unknown."""
-    return any(unsure(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
+    return any(has_unknown_sizes(x.shape) for x in (*_symbols(node.inputs), *node.outputs))
 
 
 def _bits(scalar: Any) -> Any:
@@ -472,5 +478,7 @@ def reshaped(lowering: Lowering, x: Symbol, shape: Shape, out: Symbol | None = N
         if shape == shape_of(x):
             return x
         out = symbol_like(x, shape)
-    step = Step(Kind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape")
+    step = PlanStep(
+        StepKind.VIEW, "reshape", lambda x: x.reshape(shape), (x,), (out,), view="reshape"
+    )
     return lowering.append(step)

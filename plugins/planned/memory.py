@@ -10,8 +10,8 @@ import numpy as np
 
 from ...core.extend import Symbol
 from ..packing import FlatArrays, hold, joined
-from .combining import Pack
-from .steps import Kind, Shape
+from .combining import FlatUpdate
+from .steps import Shape, StepKind
 
 # -- lifetimes -------------------------------------------------------------------------------------
 
@@ -39,7 +39,9 @@ def lifetimes(
     for moment in range(len(moments) - 1, -1, -1):
         item = moments[moment]
         for step in item.members:
-            views = step.kind is Kind.VIEW or (step.kind is Kind.CALL and step.view is not False)
+            views = step.kind is StepKind.VIEW or (
+                step.kind is StepKind.CALL and step.view is not False
+            )
             until = max((last.setdefault(x, moment) for x in step.outputs), default=moment)
             for x in step.symbols:
                 last[x] = max(last.get(x, moment), until if views else moment)
@@ -158,7 +160,7 @@ class Packed:
         All variables, in the order of the parts.
     """
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: FlatUpdate) -> None:
         self._bounds = pack.bounds
         self._size = pack.group.shape[0]
         known = {column[0].id: column for column in (*pack.held.values(), *pack.written.values())}

@@ -23,21 +23,21 @@ from ...core.extend import (
     registry,
     stage,
 )
-from .combining import Emitter, Pack
+from .combining import Emitter, FlatUpdate
 from .emission import Emission
 from .lowering import Lowering
 from .memory import Packed
-from .steps import Group, Kind, Step, count_ops, shape_of
+from .steps import LoopGroup, PlanStep, StepKind, count_ops, shape_of
 from .tracing import has_dtypes, retraced
 
 # -- the bodies of scans ---------------------------------------------------------------------------
 
 
 #: Steps that write their result to an array that they receive.
-_WRITING = frozenset({Kind.ELEMENTWISE, Kind.JOIN, Kind.PRODUCT, Kind.REDUCTION})
+_WRITING = frozenset({StepKind.ELEMENTWISE, StepKind.JOIN, StepKind.PRODUCT, StepKind.REDUCTION})
 
 
-def write_loop(emission: Emission, step: Step) -> None:
+def write_loop(emission: Emission, step: PlanStep) -> None:
     """Write the call of a loop's function, and provide the stacks that it fills.
 
     Parameters
@@ -54,7 +54,7 @@ def write_loop(emission: Emission, step: Step) -> None:
             emission.lines.append(f"{emission.name(out)} = {emission.empty(out)}")
         else:
             emission.names[out] = emission.buffer(out)
-    body = Body(step, emission)
+    body = LoopBody(step, emission)
     emission.bodies.append((step.params["length"], body))
     run = emission.bind(body.function(), "k")
     given = [*emission.arguments(step), *map(emission.name, stacks)]
@@ -62,7 +62,7 @@ def write_loop(emission: Emission, step: Step) -> None:
     emission.lines.append(f"{targets}{'= ' if targets else ''}{run}({', '.join(given)})")
 
 
-class Body(Emission):
+class LoopBody(Emission):
     """The function of a loop: its inputs are the carry, scanned and captured values, and stacks.
 
     Parameters
@@ -73,7 +73,7 @@ class Body(Emission):
         The emission that calls it.
     """
 
-    def __init__(self, step: Step, around: Emission) -> None:
+    def __init__(self, step: PlanStep, around: Emission) -> None:
         self.settings = step.params
         carried, program = step.params["carried"], step.params["program"]
         lowered = Lowering(program, registry().host_backend, ())
@@ -84,7 +84,7 @@ class Body(Emission):
             if x in makers and shape_of(x):
                 placed.setdefault(x, row)
         emitter, writer = around.emitter, write_loop
-        super().__init__(lowered, emitter, None, around.telling, writer, placed, carried)
+        super().__init__(lowered, emitter, None, around.reporting, writer, placed, carried)
         # without a step, the carry that is returned is the caller's own array
         self._own = set(makers) - set(self.names) if step.params["length"] else set()
 
@@ -196,11 +196,11 @@ class Plans:
             return self(arrays)  # the first call plans, and is reported as a whole
         if key not in self._telling:
             with stage("(planning once more, to be watched)"):
-                self._telling[key] = self._plan(arrays, telling=True)
+                self._telling[key] = self._plan(arrays, reporting=True)
         with self._alone or nullcontext():
             return self._telling[key][0](*arrays)
 
-    def _plan(self, arrays: Sequence[Any], telling: bool = False) -> Plan:
+    def _plan(self, arrays: Sequence[Any], reporting: bool = False) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
         try:
@@ -211,7 +211,7 @@ class Plans:
             return (lambda *arrays: self._by_nodes(arrays)), None
         with compiling():
             lowered = Lowering(program, registry().host_backend, arrays)
-            emission = Emission(lowered, self.emitter, self._memory, telling, write_loop)
+            emission = Emission(lowered, self.emitter, self._memory, reporting, write_loop)
             return emission.function(), emission
 
     def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
@@ -240,7 +240,7 @@ def _report(program: Graph, shapes: Any, plan: Emission) -> str:
         head += f", for inputs of shapes {', '.join(map(str, shapes))}"
     lines = [head]
     for item in plan.items:
-        if isinstance(item, Group):
+        if isinstance(item, LoopGroup):
             how = "one loop" if item in plan.loops else "ufuncs"
             lines.append(f"  group over {item.shape}, {how}: {count_ops(item.members)}")
     for stack in plan.stacks:
@@ -248,7 +248,7 @@ def _report(program: Graph, shapes: Any, plan: Emission) -> str:
         lines.append(f"  stack of {len(stack.members)} {step.op} over {step.out.shape}, one call")
     for pack, _ in plan.packs:
         lines.append(f"  pack of {len(pack.shapes)} updates, {pack_line(pack)}")
-    beside = [item for item in plan.items if isinstance(item, Step)]
+    beside = [item for item in plan.items if isinstance(item, PlanStep)]
     if beside:
         lines.append(f"  outside groups: {count_ops(beside)}")
     lines += lowered.call_lines()
@@ -263,7 +263,7 @@ def _report(program: Graph, shapes: Any, plan: Emission) -> str:
     return "\n".join(lines)
 
 
-def pack_line(pack: Pack) -> str:
+def pack_line(pack: FlatUpdate) -> str:
     """Return a description of a pack's computation and of the variables that it writes."""
     variables = [v.name for column in pack.written.values() for v in column]
     computed = count_ops(pack.group.steps)

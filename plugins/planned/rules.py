@@ -21,7 +21,7 @@ import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
 from .lowering import reshaped
-from .steps import Kind, Step, shape_of, size_of, symbol_like
+from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def one_hot_product(
     if places is not None:
         run = _rows_of_unit(lowering.known[x], places, right)
         params = {"x": id(x), "turned": right}
-        lowering.append(Step(Kind.PRODUCT, "one_hot_rows", run, (y,), (out,), params))
+        lowering.append(PlanStep(StepKind.PRODUCT, "one_hot_rows", run, (y,), (out,), params))
         return True
     step = lowering.made.get(x)
     if step is None or step.op != "multiply" or len(shape_of(x)) != 3:
@@ -76,7 +76,7 @@ def one_hot_product(
         op = "one_hot_rows"
         if count == inner and bool((places == np.arange(count)).all()):
             op = "outer_products"  # out[o, b, h] is slopes[b, o] * y[o, h]
-        lowering.append(Step(Kind.PRODUCT, op, run, (slopes, y), (out,), params))
+        lowering.append(PlanStep(StepKind.PRODUCT, op, run, (slopes, y), (out,), params))
         lowering.optional.add(x)
         return True
     return False
@@ -128,7 +128,7 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
     (x,) = node.inputs
     if x.dtype.char not in "fd" or out.dtype != x.dtype:
         return False
-    lowering.add(Kind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
+    lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
     return True
 
 
@@ -160,7 +160,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
         return False
     axis = axes[0] if len(axes) == 1 else tuple(axes)
     params = {"axis": axis, "keepdims": not extra}
-    lowering.add(Kind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
+    lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
     return True
 
 
@@ -179,12 +179,12 @@ def _product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, **turned: bo
             return False
         x = reshaped(lowering, x, (-1, left[-1]))
         inner = symbol_like(out, (shape_of(x)[0], shape_of(out)[-1]))
-        inner = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
+        inner = lowering.add(StepKind.PRODUCT, "matmul", np.matmul, (x, y), inner, **turned)
         reshaped(lowering, inner, shape_of(out), out)
         return True
     if turned and (len(left) > 2 or len(right) > 2):
         return False
-    lowering.add(Kind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
+    lowering.add(StepKind.PRODUCT, "matmul", np.matmul, (x, y), out, **turned)
     return True
 
 
@@ -213,7 +213,7 @@ def elementwise(
     like = next(x for x in inputs if type(x) is Symbol)
     scalars = [np.array(x, like.dtype) for x in inputs if type(x) in SCALARS]
     out = symbol_like(like, dtype=dtype) if out is None else out
-    step = Step(Kind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), scalars=scalars)
+    step = PlanStep(StepKind.ELEMENTWISE, ufunc.__name__, ufunc, inputs, (out,), scalars=scalars)
     return lowering.append(step)
 
 
@@ -248,9 +248,9 @@ def _cast(lowering: Lowering, node: Node) -> bool:
     elif shape_of(out) == () and lowering.on_host:
         kind = np.dtype(out.dtype)
         run = kind.type if kind.kind == "f" else methodcaller("astype", kind)
-        lowering.steps.append(Step(Kind.CALL, node.op.name, run, (x,), (out,)))
+        lowering.steps.append(PlanStep(StepKind.CALL, node.op.name, run, (x,), (out,)))
     else:
-        lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), out)
+        lowering.add(StepKind.ELEMENTWISE, "cast", cast_into, (x,), out)
     return True
 
 
@@ -273,7 +273,7 @@ def _where(lowering: Lowering, node: Node) -> bool:
         return False
     inputs = lowering.sources(node)
     run = kernel_of(node, lowering.owner)
-    lowering.add(Kind.FRESH, "where", run, inputs, node.outputs[0])
+    lowering.add(StepKind.FRESH, "where", run, inputs, node.outputs[0])
     return True
 
 
@@ -286,7 +286,7 @@ def _power(lowering: Lowering, node: Node) -> bool:
         return True
     scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
-    lowering.append(Step(Kind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
+    lowering.append(PlanStep(StepKind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
 
 
@@ -312,7 +312,7 @@ def _split(lowering: Lowering, node: Node) -> bool:
     for out in node.outputs:
         start, a = start + shape_of(out)[len(before)], start
         index = (*before, slice(a, start))
-        lowering.add(Kind.VIEW, "split", itemgetter(index), (x,), out, index=index)
+        lowering.add(StepKind.VIEW, "split", itemgetter(index), (x,), out, index=index)
     return True
 
 
@@ -323,7 +323,7 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
     if type(axis) is not int:
         return False
     axis %= len(shape_of(out))
-    lowering.add(Kind.JOIN, "concatenate", np.concatenate, node.inputs, out, axis=axis)
+    lowering.add(StepKind.JOIN, "concatenate", np.concatenate, node.inputs, out, axis=axis)
     return True
 
 
@@ -351,7 +351,7 @@ def _scan(lowering: Lowering, node: Node) -> bool:
     if body is None:
         return False
     run = kernel_of(node, lowering.owner)
-    lowering.steps.append(Step(Kind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    lowering.steps.append(PlanStep(StepKind.LOOP, "scan", run, node.inputs, node.outputs, body))
     return True
 
 
@@ -403,8 +403,11 @@ def _less_labels(lowering: Lowering, node: Node) -> bool:
         return np.subtract(p, ones[labels], p)
 
     # a new array, from which 1 is subtracted in place: no other step may share it
-    divided = Step(Kind.ELEMENTWISE, "divide", np.divide, (exponentials, total), (shares,))
-    lowering.steps += [divided, Step(Kind.CALL, "less_one", less_one, (shares, labels), (out,))]
+    divided = PlanStep(StepKind.ELEMENTWISE, "divide", np.divide, (exponentials, total), (shares,))
+    lowering.steps += [
+        divided,
+        PlanStep(StepKind.CALL, "less_one", less_one, (shares, labels), (out,)),
+    ]
     return True
 
 
@@ -422,11 +425,11 @@ def exponentials_of(lowering: Lowering, x: Symbol, axis: int) -> tuple[Symbol, S
     column = (*shape[:axis], 1, *shape[axis + 1 :])
     params = {"axis": axis, "keepdims": True}
     reduced = symbol_like(x, column)
-    top = lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (x,), reduced, **params)
+    top = lowering.add(StepKind.REDUCTION, "maximum", np.maximum.reduce, (x,), reduced, **params)
     shifted = elementwise(lowering, np.subtract, x, top)
     exponentials = elementwise(lowering, np.exp, shifted)
     total = symbol_like(x, column)
-    total = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (exponentials,), total, **params)
+    total = lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (exponentials,), total, **params)
     return shifted, exponentials, total
 
 
@@ -447,9 +450,9 @@ def _check(lowering: Lowering, node: Node) -> None:
     lowering.steps.append(_call("check_labels", check, (labels,), nothing))
 
 
-def _call(name: str, run: Callable[..., Any], inputs: tuple[Symbol, ...], out: Symbol) -> Step:
+def _call(name: str, run: Callable[..., Any], inputs: tuple[Symbol, ...], out: Symbol) -> PlanStep:
     """Return a step that makes a new array."""
-    return Step(Kind.CALL, name, run, inputs, (out,), view=False)
+    return PlanStep(StepKind.CALL, name, run, inputs, (out,), view=False)
 
 
 def for_arrays_only(rule: Rule) -> Rule:

@@ -2,7 +2,7 @@
 
 A program is first *lowered* to steps, which are smaller than ops. Steps over one shape are then
 *grouped*. Code that emits loops receives one group after another, and may run each as its own loop:
-a :class:`Group` has all that an emitter needs.
+a :class:`LoopGroup` has all that an emitter needs.
 
 Values are symbols: those of the traced graph, and new ones for intermediate values of an op. A
 symbol has a shape and a dtype. Any other input of a step is a Python scalar, whose dtype is weak,
@@ -24,7 +24,7 @@ from ...core.extend import SCALARS, Symbol
 Shape = tuple[int, ...]
 
 
-class Kind(Enum):
+class StepKind(Enum):
     """The kind of a step, which decides how it runs."""
 
     #: A ufunc of one output: ``run(*inputs, out)``. Inputs broadcast to the output's shape.
@@ -45,7 +45,7 @@ class Kind(Enum):
     LOOP = "loop"
 
 
-class Step:
+class PlanStep:
     """One operation.
 
     Attributes
@@ -56,7 +56,7 @@ class Step:
         The name of its computation: that of a ufunc for elementwise steps and reductions
         (``"add"``, ``"maximum"``), ``"where"`` or ``"cast"``; that of an op for views and calls.
     run
-        The function that computes it on NumPy; see :class:`Kind`.
+        The function that computes it on NumPy; see :class:`StepKind`.
     inputs
         Symbols, and weak Python scalars. In an elementwise step, a scalar has the dtype of the
         symbols.
@@ -77,7 +77,7 @@ class Step:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: StepKind,
         op: str,
         run: Callable[..., Any],
         inputs: Iterable[Any],
@@ -105,7 +105,7 @@ class Step:
         return symbol
 
     @property
-    def members(self) -> list[Step]:
+    def members(self) -> list[PlanStep]:
         """Itself, as a group of one."""
         return [self]
 
@@ -132,18 +132,18 @@ class Step:
     @property
     def elementwise(self) -> bool:
         """Whether each element of the result depends only on the elements at its position."""
-        return self.kind is Kind.ELEMENTWISE or self.kind is Kind.FRESH
+        return self.kind is StepKind.ELEMENTWISE or self.kind is StepKind.FRESH
 
     @property
     def space(self) -> Shape:
         """The shape that an elementwise step or a reduction runs over."""
-        return shape_of(self.inputs[0] if self.kind is Kind.REDUCTION else self.out)
+        return shape_of(self.inputs[0] if self.kind is StepKind.REDUCTION else self.out)
 
     def __repr__(self) -> str:
         return f"<{self.kind.value} {self.op}>"
 
 
-class Group:
+class LoopGroup:
     """Elementwise steps over one shape, and reductions of their results: one loop.
 
     Each input has the group's shape or broadcasts to it. Outputs are new C contiguous arrays, which
@@ -167,13 +167,13 @@ class Group:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.steps: list[Step] = []
-        self.tails: list[Step] = []
+        self.steps: list[PlanStep] = []
+        self.tails: list[PlanStep] = []
         self.inputs: list[Symbol] = []
         self.outputs: list[Symbol] = []
 
     @property
-    def members(self) -> list[Step]:
+    def members(self) -> list[PlanStep]:
         """All steps, the tails last."""
         return [*self.steps, *self.tails]
 
@@ -205,7 +205,7 @@ class Group:
             target = targets.get(step.out)
             if target is None:
                 target = np.empty(shape_of(step.out), step.out.dtype)
-            if step.kind is Kind.FRESH:
+            if step.kind is StepKind.FRESH:
                 target[...] = step.run(*given)
             else:
                 step.run(*given, out=target)
@@ -218,7 +218,7 @@ class Group:
         return f"<group over {self.shape}: {', '.join(step.op for step in self.members)}>"
 
 
-def symbols(steps: Iterable[Step]) -> list[Symbol]:
+def symbols(steps: Iterable[PlanStep]) -> list[Symbol]:
     """Return the symbols that steps read, in the order of first use."""
     return list(dict.fromkeys(x for step in steps for x in step.symbols))
 
@@ -228,7 +228,7 @@ def symbol_like(x: Symbol, shape: Shape | None = None, dtype: Any = None) -> Sym
     return Symbol(x.graph, x.shape if shape is None else shape, x.dtype if dtype is None else dtype)
 
 
-def count_ops(steps: Iterable[Step]) -> str:
+def count_ops(steps: Iterable[PlanStep]) -> str:
     """Return a description of how often each op occurs among steps."""
     counts = Counter(step.op for step in steps)
     return ", ".join(op if n == 1 else f"{n} {op}" for op, n in counts.items())

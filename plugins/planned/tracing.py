@@ -17,11 +17,11 @@ from ...core.extend import (
     Symbol,
     TensorSpec,
     forward_only,
+    has_unknown_sizes,
     joined_pulls,
     ops,
     registry,
     tracing_into,
-    unsure,
 )
 
 
@@ -43,7 +43,7 @@ def retraced(program: Graph, arrays: Sequence[Any]) -> Graph:
         Arrays with these shapes, or specs.
     """
     pairs = zip(program.inputs, arrays, strict=True)
-    if not any(unsure(x.shape) or x.shape != array.shape for x, array in pairs):
+    if not any(has_unknown_sizes(x.shape) or x.shape != array.shape for x, array in pairs):
         return program
     graph = Graph(program.name)
     values: dict[Symbol, Any] = {}
@@ -93,7 +93,9 @@ def scan_body(node: Node) -> dict[str, Any] | None:
     except Exception:  # its kernel gives a better message
         return None
     (params["length"],) = lengths
-    if type(params["length"]) is not int or any(unsure(y.shape) for y in program.outputs):
+    if type(params["length"]) is not int or any(
+        has_unknown_sizes(y.shape) for y in program.outputs
+    ):
         return None
     rows = [(x.shape[1:], x.dtype) for x in stacks[end - carried :]]
     after = [*((x.shape, x.dtype) for x in specs[:carried]), *rows]

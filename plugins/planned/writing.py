@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import Symbol
-from .steps import Group, Kind, Shape, Step, bytes_of, shape_of, symbol_like
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, symbol_like
 
 if TYPE_CHECKING:
     from .emission import Emission
@@ -64,7 +64,7 @@ class _Scratch:
             self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
 
-def write_group(emission: Emission, group: Group, outputs: Container[Symbol]) -> None:
+def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]) -> None:
     """Write the elementwise steps of a group, in blocks if it is large.
 
     Parameters
@@ -101,7 +101,7 @@ def write_group(emission: Emission, group: Group, outputs: Container[Symbol]) ->
         call = f"{emission.bind(step.run, 'k')}({', '.join(given)}"
         gone = [x for x in dict.fromkeys(step.symbols) if last[x] == i]
         out = step.out
-        if step.kind is Kind.FRESH:
+        if step.kind is StepKind.FRESH:
             target = here(out) + "[...]" if out in outputs else names.setdefault(out, f"t{i}")
             body.append(f"{target} = {call})")
         else:
@@ -119,21 +119,21 @@ def write_group(emission: Emission, group: Group, outputs: Container[Symbol]) ->
     scratch.close()
 
 
-def call_into(step: Step, call: str, target: str) -> str:
+def call_into(step: PlanStep, call: str, target: str) -> str:
     """Return a call, written up to its last argument, with its output array added."""
     # NumPy requires the keyword for these two, and takes longer to parse it
     named = "out=" if step.op in ("maximum", "minimum") else ""
     return f"{call}, {named}{target})"
 
 
-def in_blocks(group: Group) -> bool:
+def in_blocks(group: LoopGroup) -> bool:
     """Return whether a group is so large that it must be split to fit the processor's cache."""
     if not all(step.elementwise for step in group.steps):
         return False
     return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
 
 
-def _rows(group: Group) -> int:
+def _rows(group: LoopGroup) -> int:
     """Return the number of rows of a block."""
     widest = max(step.out.dtype.itemsize for step in group.steps)
     row = int(np.prod(group.shape[1:], dtype=np.int64)) * widest
@@ -159,12 +159,12 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
     items
         The groups and steps that run as ufuncs, which write to arrays of any strides.
     """
-    steps = [step for x in items for step in ([x] if isinstance(x, Step) else x.steps)]
-    made = {step.out for step in steps if step.kind is Kind.ELEMENTWISE}
+    steps = [step for x in items for step in ([x] if isinstance(x, PlanStep) else x.steps)]
+    made = {step.out for step in steps if step.kind is StepKind.ELEMENTWISE}
     found = {}
     for step in steps:
         if (
-            step.kind is not Kind.JOIN
+            step.kind is not StepKind.JOIN
             or step.out in emission.fresh
             or bytes_of(step.out) > _LARGEST_JOINED
         ):
@@ -176,7 +176,7 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
     return found
 
 
-def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
+def _parts(emission: Emission, step: PlanStep, free: set[Symbol]) -> list[str]:
     """Return the names of a result's parts; they become the names of the ``free`` values."""
     out, axis = step.out, step.params["axis"]
     number = None
@@ -199,7 +199,7 @@ def _parts(emission: Emission, step: Step, free: set[Symbol]) -> list[str]:
     return parts
 
 
-def write_parts(emission: Emission, step: Step, placed: Mapping[Symbol, list[str]]) -> bool:
+def write_parts(emission: Emission, step: PlanStep, placed: Mapping[Symbol, list[str]]) -> bool:
     """Copy the parts of a result that are elsewhere; return False if it has no places for them.
 
     Parameters

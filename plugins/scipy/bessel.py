@@ -11,9 +11,9 @@ from math import pi, sqrt
 from typing import Any
 
 from ...core.extend import F
-from .building import NAMES, Refusal, ufunc
+from .building import NAMES, NoDerivative, ufunc
 
-_V = Refusal("the order of a Bessel function")
+_V = NoDerivative("the order of a Bessel function")
 
 ufunc("jv", "DLMF 10.6.1", complex=True, v=_V, z="(jv(v - 1, z) - jv(v + 1, z)) / 2")
 ufunc("yv", "DLMF 10.6.1", complex=True, v=_V, z="(yv(v - 1, z) - yv(v + 1, z)) / 2")
@@ -65,7 +65,7 @@ ufunc(
     "besselpoly",
     "DLMF 10.6.2",
     a="nu / a * out - 2 * besselpoly(a, lmb + 1, nu + 1)",
-    lmb=Refusal("the exponent of the weight"),
+    lmb=NoDerivative("the exponent of the weight"),
     nu=_V,
 )
 
@@ -115,13 +115,13 @@ ufunc(
 ufunc(
     "struve",
     "DLMF 11.4.27, 11.4.28",
-    v=Refusal("the order of a Struve function"),
+    v=NoDerivative("the order of a Struve function"),
     x="(struve(v - 1, x) - struve(v + 1, x) + struve_term(v, x)) / 2",
 )
 ufunc(
     "modstruve",
     "DLMF 11.4.29, 11.4.30",
-    v=Refusal("the order of a Struve function"),
+    v=NoDerivative("the order of a Struve function"),
     x="(modstruve(v - 1, x) + modstruve(v + 1, x) + struve_term(v, x)) / 2",
 )
 ufunc("itstruve0", "DLMF 11.7.1", x="struve(0, x)")
@@ -171,15 +171,15 @@ NAMES.update(airye_slope=_airye_slope, root_of=_root_of, struve_term=_struve_ter
 # -- parabolic cylinder, Mathieu and spheroidal functions ------------------------------------------
 
 
-_ORDER = Refusal("the order of a parabolic cylinder function")
+_ORDER = NoDerivative("the order of a parabolic cylinder function")
 for _name in ("pbdv", "pbvv"):
     ufunc(
         _name, "DLMF 12.2.4", results=("d", "dp"), v=_ORDER, x=("dp", "(x * x / 4 - v - 0.5) * d")
     )
 ufunc("pbwa", "DLMF 12.14.1", results=("w", "wp"), a=_ORDER, x=("wp", "(a - x * x / 4) * w"))
 
-_M = Refusal("the order of a Mathieu function")
-_Q = Refusal("the parameter of a Mathieu function")
+_M = NoDerivative("the order of a Mathieu function")
+_Q = NoDerivative("the parameter of a Mathieu function")
 ufunc("mathieu_a", "", m=_M, q=_Q)
 ufunc("mathieu_b", "", m=_M, q=_Q)
 _DEGREE = "0.017453292519943295"
@@ -205,7 +205,7 @@ for _name, _value in (("cem", "a"), ("sem", "b")):
             x=("yp", f"(mathieu_{_value}(m, q) - 2 * q * cosh(2 * x)) * y"),
         )
 
-_P = Refusal("the parameter of a spheroidal wave function")
+_P = NoDerivative("the parameter of a spheroidal wave function")
 _PARAMETERS: Any = {"m": _P, "n": _P, "c": _P}
 _VALUE: Any = {"cv": _P}
 ufunc("pro_cv", "", **_PARAMETERS)

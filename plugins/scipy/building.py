@@ -36,18 +36,18 @@ OPS: list[Op] = []
 
 
 @dataclass(frozen=True)
-class Refusal:
+class NoDerivative:
     """Says, instead of a formula, why a derivative is not available."""
 
     reason: str
 
 
 #: A formula; for several outputs, one for each of them.
-Formula = str | tuple[str, ...] | Refusal
+Formula = str | tuple[str, ...] | NoDerivative
 
 
 @dataclass(frozen=True)
-class Row:
+class UfuncRow:
     """A ufunc: its derivatives by argument, the source of the formulas, and its function here."""
 
     name: str
@@ -59,11 +59,11 @@ class Row:
     @property
     def differentiable(self) -> list[str]:
         """The arguments that have a derivative."""
-        return [x for x, rule in self.formulas.items() if not isinstance(rule, Refusal)]
+        return [x for x, rule in self.formulas.items() if not isinstance(rule, NoDerivative)]
 
 
 #: The rows by SciPy's name, in the order of definition.
-FUNCTIONS: dict[str, Row] = {}
+FUNCTIONS: dict[str, UfuncRow] = {}
 _NUMPY = (
     "abs cos cosh exp expm1 floor imag log log1p maximum minimum real round sign sin sinc sinh "
     "sqrt tan where zeros_like"
@@ -94,7 +94,7 @@ def known(name: str, op: str, source: str, **formulas: Formula) -> None:
         return ops[op](*tensors)
 
     run.__name__ = name
-    FUNCTIONS[name] = Row(name, source, formulas, run)
+    FUNCTIONS[name] = UfuncRow(name, source, formulas, run)
 
 
 def scipys(name: str, module: str = "scipy.special") -> Any:
@@ -184,8 +184,8 @@ def refused(name: str, argument: str, reason: str, guard: str = "") -> Callable[
 def _rule(name: str, argument: str, formulas: dict[str, Formula]) -> Any:
     """Return the gradient rule of an argument."""
     formula, inputs = formulas[argument], tuple(formulas)
-    smooth = [x for x, other in formulas.items() if not isinstance(other, Refusal)]
-    if isinstance(formula, Refusal):
+    smooth = [x for x, other in formulas.items() if not isinstance(other, NoDerivative)]
+    if isinstance(formula, NoDerivative):
         return refused(name, argument, formula.reason)
     tree = ast.parse(str(formula), mode="eval")
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -252,8 +252,8 @@ def ufunc(
         op = (UnaryOp if alone else Op)(op_name, kernel, **record)
     OPS.append(op)
     NAMES[name.lstrip("_")] = _on_any(name, op_name, module)
-    run = _held(op, name, formulas) if results else op
-    FUNCTIONS[name] = Row(name, source, formulas, run, name.startswith("_"))
+    run = _without_derivatives(op, name, formulas) if results else op
+    FUNCTIONS[name] = UfuncRow(name, source, formulas, run, name.startswith("_"))
 
 
 def helper(op: Op, name: str, call: Callable[..., Any]) -> None:
@@ -281,7 +281,9 @@ def _joint(
         for x, argument, wanted in zip(xs, inputs, needed, strict=True):
             if not wanted:
                 grads.append(None)
-            elif argument not in slopes:  # `_held` refuses it, if its gradient is really asked for
+            elif (
+                argument not in slopes
+            ):  # `_without_derivatives` refuses it, if its gradient is really asked for
                 grads.append(F.zeros_like(x))
             else:
                 grads.append(_total(gs, [f(*xs, *ys) for f in slopes[argument]], x))
@@ -303,11 +305,11 @@ def _total(gs: Sequence[Any], slopes: Sequence[Any], x: Any) -> Any:
     return F.zeros_like(x) if total is None else F.unbroadcast_like(total, x)
 
 
-def _held(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]:
+def _without_derivatives(op: Op, name: str, formulas: dict[str, Formula]) -> Callable[..., Any]:
     """Return a function that passes each input without a derivative through an op that says so."""
     guards: list[UnaryOp | None] = []
     for argument, refusal in formulas.items():
-        if not isinstance(refusal, Refusal):
+        if not isinstance(refusal, NoDerivative):
             guards.append(None)
             continue
         op_name = f"scipy::{name}_{argument}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core.extend import SCALARS, F, Op, broadcast_shapes, kind_of
 from ..ops.common.op_builders import shapes_of
-from .building import NAMES, Refusal, helper, known, refused, scipys, ufunc
+from .building import NAMES, NoDerivative, helper, known, refused, scipys, ufunc
 
 # -- the normal distribution -----------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ ufunc(
     sigma="voigt_slopes(x, sigma, gamma_, out)[1]",
     gamma_="voigt_slopes(x, sigma, gamma_, out)[2]",
 )
-_ROOT_OF_K = Refusal("the number of samples is a whole number")
+_ROOT_OF_K = NoDerivative("the number of samples is a whole number")
 ufunc("kolmogorov", "Feller 1948, 1.4; DLMF 20.7.32", x="kolmogorov_slope(x)")
 ufunc("kolmogi", "Feller 1948, 1.4; DLMF 20.7.32", x="1 / kolmogorov_slope(out)")
 ufunc(
@@ -95,7 +95,7 @@ ufunc(
     n=_ROOT_OF_K,
     p="1 / smirnovp(n, out)",
 )
-_NO_SECOND = Refusal("SciPy has no second derivative of this distribution function")
+_NO_SECOND = NoDerivative("SciPy has no second derivative of this distribution function")
 ufunc("_smirnovp", "", module="scipy.special._ufuncs", n=_ROOT_OF_K, d=_NO_SECOND)
 
 
@@ -133,9 +133,9 @@ NAMES.update(voigt_slopes=_voigt_slopes)
 # -- other distributions ---------------------------------------------------------------------------
 
 
-_SHAPE = Refusal("a shape parameter of the distribution")
-_COUNT = Refusal("a number of events is a whole number")
-_SOLVED = Refusal("it is the solution of an equation for a parameter")
+_SHAPE = NoDerivative("a shape parameter of the distribution")
+_COUNT = NoDerivative("a number of events is a whole number")
+_SOLVED = NoDerivative("it is the solution of an equation for a parameter")
 
 # gamma, chi-square and Poisson distributions
 _GAMMA = "power_exp({a} - 1, {x}, -{x} - gammaln({a}))"
@@ -276,7 +276,7 @@ _T = (
     "+ hyp1f1((df + 1) / 2, 0.5, nc * nc * {t} * {t} / (2 * (df + {t} * {t}))) "
     "/ (sqrt(df + {t} * {t}) * exp(gammaln(df / 2 + 1))))"
 )
-_NC = Refusal("the noncentrality of Student's distribution")
+_NC = NoDerivative("the noncentrality of Student's distribution")
 ufunc("nctdtr", "Johnson, Kotz and Balakrishnan 1995, 31.5", df=_SHAPE, nc=_NC, t=_T.format(t="t"))
 ufunc(
     "nctdtrit",

@@ -6,7 +6,7 @@ from math import pi
 from typing import Any
 
 from ...core.extend import SCALARS, F, kind_of
-from .building import NAMES, Refusal, known, ufunc
+from .building import NAMES, NoDerivative, known, ufunc
 
 
 def _log_ratio(x: Any, y: Any) -> Any:
@@ -141,7 +141,7 @@ NAMES.update(tukey_density=_tukey_density, power_slope=_power_slope)
 # -- gamma, beta and zeta functions, and exponential integrals -------------------------------------
 
 
-_SHAPE = Refusal("the parameter of an incomplete gamma or beta function")
+_SHAPE = NoDerivative("the parameter of an incomplete gamma or beta function")
 _PRIVATE = "scipy.special._ufuncs"
 
 
@@ -204,7 +204,7 @@ ufunc("binom", "DLMF 1.2.6", n="binom_slope(n, k, out, 'n')", k="binom_slope(n, 
 ufunc("poch", "DLMF 5.2.5", z="poch_slope(z, m, out, 'z')", m="poch_slope(z, m, out, 'm')")
 
 # zeta functions
-_S = Refusal("the exponent of a zeta function")
+_S = NoDerivative("the exponent of a zeta function")
 ufunc("zetac", "", x=_S)
 ufunc("_riemann_zeta", "", module=_PRIVATE, x=_S)
 ufunc("_zeta", "DLMF 25.11.17", module=_PRIVATE, x=_S, q="-x * zeta(x + 1, q)")
@@ -226,7 +226,7 @@ ufunc("betainccinv", "DLMF 8.17.1", a=_SHAPE, b=_SHAPE, y=f"-1 / {_DENSITY.forma
 # exponential integrals
 ufunc("expi", "DLMF 6.2.5", complex=True, x="exp(x) / x")
 ufunc("exp1", "DLMF 6.2.1", complex=True, x="-exp(-x) / x")
-ufunc("expn", "DLMF 8.19.13", n=Refusal("the order"), x="expn_slope(n, x, out)")
+ufunc("expn", "DLMF 8.19.13", n=NoDerivative("the order"), x="expn_slope(n, x, out)")
 ufunc(
     "sici",
     "DLMF 6.2.9, 6.2.11",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...core.extend import Op, hookimpl, late
+from ...core.extend import Op, hookimpl, lazy_module
 
 #: The meaning of what files name has never changed.
 gradtape_compatible_since = "0.1"
@@ -77,8 +77,8 @@ _FAMILIES = ("bessel", "distributions", "elementary", "polynomials")
 def building() -> Any:
     """Return the module ``building``, whose tables have the functions of all families."""
     for family in _FAMILIES:
-        late(f"plugins.scipy.{family}")
-    return late("plugins.scipy.building")
+        lazy_module(f"plugins.scipy.{family}")
+    return lazy_module("plugins.scipy.building")
 
 
 def _functions(private: bool = False) -> dict[str, Any]:

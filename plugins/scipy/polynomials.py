@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core.extend import SCALARS, F, Op, broadcast_shapes
 from ..ops.common.op_builders import shapes_of
-from .building import NAMES, Refusal, helper, ufunc
+from .building import NAMES, NoDerivative, helper, ufunc
 
-_N = Refusal("the degree of a polynomial")
-_P = Refusal("the parameter of a polynomial")
+_N = NoDerivative("the degree of a polynomial")
+_P = NoDerivative("the parameter of a polynomial")
 
 
 def _below(n: Any) -> Any:
@@ -118,8 +118,8 @@ ufunc("eval_hermitenorm", "DLMF 18.9.27", n=_N, x="n * eval_hermitenorm(below(n)
 ufunc(
     "lpmv",
     "DLMF 14.10.4",
-    m=Refusal("the order of a Legendre function"),
-    v=Refusal("the degree of a Legendre function"),
+    m=NoDerivative("the order of a Legendre function"),
+    v=NoDerivative("the degree of a Legendre function"),
     x="((v + 1) * x * out - (v - m + 1) * lpmv(m, v + 1, x)) / (1 - x * x)",
 )
 
@@ -127,7 +127,7 @@ ufunc(
 # -- hypergeometric functions, and functions defined by equations ----------------------------------
 
 
-_HYPER = Refusal("the parameter of a hypergeometric function")
+_HYPER = NoDerivative("the parameter of a hypergeometric function")
 ufunc("hyp0f1", "DLMF 16.3.1", complex=True, v=_HYPER, z="hyp0f1(v + 1, z) / v")
 ufunc(
     "hyp1f1", "DLMF 13.3.15", complex=True, a=_HYPER, b=_HYPER, x="a / b * hyp1f1(a + 1, b + 1, x)"
@@ -142,7 +142,7 @@ ufunc(
     z="a * b / c * hyp2f1(a + 1, b + 1, c + 1, z)",
 )
 ufunc("hyperu", "DLMF 13.3.22", a=_HYPER, b=_HYPER, x="-a * hyperu(a + 1, b + 1, x)")
-_W = Refusal("the parameter of Wright's function")
+_W = NoDerivative("the parameter of Wright's function")
 ufunc("wright_bessel", "DLMF 10.46.1", a=_W, b=_W, x="wright_bessel(a, a + b, x)")
 ufunc(
     "log_wright_bessel",
@@ -158,8 +158,8 @@ ufunc(
     complex=True,
     module="scipy.special._ufuncs",
     z="exp(-out) / (1 + out)",
-    k=Refusal("the branch is a whole number"),
-    tol=Refusal("the tolerance of the computation"),
+    k=NoDerivative("the branch is a whole number"),
+    tol=NoDerivative("the tolerance of the computation"),
 )
 
 

@@ -18,7 +18,7 @@ from ..records.formats import check_format
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import COUNTS, check_steps, check_stream, is_attribute
 from .files import Stored, write_checkpoint
-from .trackables import Held, Trackables
+from .trackables import StatefulValue, Trackables
 
 
 class Checkpoint:
@@ -171,10 +171,10 @@ class Checkpoint:
         path: str | os.PathLike[str],
         beside: dict[str, Any],
         max_bytes: int | None = None,
-    ) -> Plan:
+    ) -> RestorePlan:
         """Return the steps to restore a file, with further objects."""
         with open_file(path, max_bytes) as file, init_scope():
-            return Plan(Trackables(self._group, beside), Stored(file))
+            return RestorePlan(Trackables(self._group, beside), Stored(file))
 
 
 # -- from a file to live objects -------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _listed(names: Any, most: int) -> str:
     return ", ".join(list(names)[:most]) + more
 
 
-class Plan:
+class RestorePlan:
     """The steps to restore a file, planned without changing anything.
 
     Parameters
@@ -255,7 +255,7 @@ class Plan:
         self._values: list[tuple[str, Variable]] = []
         self._states: list[tuple[str, Optimizer, str, Variable]] = []
         self._zeros: list[Variable] = []
-        self._objects: list[tuple[str, Held, Any]] = []
+        self._objects: list[tuple[str, StatefulValue, Any]] = []
         self._missing: list[str] = []
         self._mismatched: dict[str, str] = {}
         for path, variable in tracked.variables.items():
@@ -356,7 +356,7 @@ class Plan:
 
     def apply(self) -> None:
         """Apply the plan: all of it, or nothing if an object refuses its state."""
-        done: list[tuple[Held, Any]] = []
+        done: list[tuple[StatefulValue, Any]] = []
         try:
             for path, held, value in self._objects:
                 done.append((held, held.snapshot()))
@@ -385,7 +385,7 @@ class Plan:
             optimizer.build(variables.values())
             kinds: dict[Variable, Any] = dict.fromkeys(variables.values())
             kinds |= {
-                v: self._steps_apart(path)
+                v: self._own_step_count(path)
                 for path, x, slot, v in self._states
                 if x is optimizer and slot == COUNTS
             }
@@ -400,7 +400,7 @@ class Plan:
         places = [(path, found.get((id(x), slot, v.id))) for path, x, slot, v in self._states]
         return [(path, state) for path, state in places if state is not None]
 
-    def _steps_apart(self, path: str) -> int | None:
+    def _own_step_count(self, path: str) -> int | None:
         """Return the count of a variable; None if it is the number of all steps."""
         count = int(self._arrays[path])
         total = self._arrays.get(f"{path.split(f'/{COUNTS}/', 1)[0]}/iterations")

@@ -13,7 +13,7 @@ from ...core.extend import Module, Text, init_scope
 from ..container.storage import open_file, storage_of
 from ..errors import LoadError, SaveError, printable
 from ..records.formats import check_format
-from .checkpoint import Checkpoint, Plan, RestoreReport
+from .checkpoint import Checkpoint, RestorePlan, RestoreReport
 from .files import Stored, write_checkpoint
 from .trackables import Trackables, modules_in
 
@@ -27,7 +27,7 @@ _KINDS = {
 _MOST = 10**18 - 1
 
 
-class _Entry(NamedTuple):
+class _FolderEntry(NamedTuple):
     """A checkpoint in the folder."""
 
     number: int
@@ -111,7 +111,7 @@ class CheckpointManager:
         self.folder = os.path.abspath(os.fspath(folder))
         self.keep, self.metric, self.name = keep, best, name
         self.mode = _mode(best, mode)
-        self._known: dict[str, tuple[Any, _Entry | None]] = {}
+        self._known: dict[str, tuple[Any, _FolderEntry | None]] = {}
 
     # -- what is there -------------------------------------------------------------------------
 
@@ -154,8 +154,8 @@ class CheckpointManager:
     def __repr__(self) -> str:
         return f"<CheckpointManager of {self.folder}: {len(self._entries())} checkpoints>"
 
-    def _best(self, entries: list[_Entry]) -> _Entry | None:
-        def value(entry: _Entry) -> float:
+    def _best(self, entries: list[_FolderEntry]) -> _FolderEntry | None:
+        def value(entry: _FolderEntry) -> float:
             found = entry.metrics.get(self.metric or "", math.nan)
             return found if self.mode == "min" else -found
 
@@ -168,7 +168,7 @@ class CheckpointManager:
         found = [(pattern.match(file), file) for file in names]
         return {int(m[1]): os.path.join(self.folder, file) for m, file in found if m}
 
-    def _entries(self) -> list[_Entry]:
+    def _entries(self) -> list[_FolderEntry]:
         """Return the checkpoints in the folder by number, read from the files."""
         found = []
         for number, path in sorted(self._files().items()):
@@ -184,7 +184,7 @@ class CheckpointManager:
                 found.append(known[1])
         return found
 
-    def _read(self, number: int, path: str) -> _Entry | None:
+    def _read(self, number: int, path: str) -> _FolderEntry | None:
         """Return a file's record, None if the file is not the manager's."""
         try:
             with open_file(path) as file, init_scope():
@@ -196,7 +196,7 @@ class CheckpointManager:
         if record.get("series") != self.name or type(metrics) is not dict:
             return None
         numbers = {str(name): x for name, x in metrics.items() if type(x) is float}
-        return _Entry(number, path, numbers)
+        return _FolderEntry(number, path, numbers)
 
     # -- saving and restoring ------------------------------------------------------------------
 
@@ -372,7 +372,7 @@ class Keeper:
             return self._manager.latest
         return self._path if os.path.exists(self._path) else None
 
-    def plan(self, path: str) -> Plan:
+    def plan(self, path: str) -> RestorePlan:
         """Return a checked plan to restore a file, which may be applied more than once."""
         plan = self._checkpoint._plan(path, self._beside)
         plan.check()

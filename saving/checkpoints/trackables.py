@@ -24,7 +24,7 @@ from ..records.schema import COUNTS, encode, is_small
 from ..writing.modules import StateWriter
 
 
-class Held(NamedTuple):
+class StatefulValue(NamedTuple):
     """An object whose state is a value: a generator, or an object with ``state_dict``."""
 
     get: Callable[[], Any]
@@ -68,7 +68,7 @@ class Trackables:
         self.names: list[str] = []
         self.variables: dict[str, Variable] = {}
         self.optimizers: dict[str, Optimizer] = {}
-        self.objects: dict[str, Held] = {}
+        self.objects: dict[str, StatefulValue] = {}
         self.modules: dict[str, Module] = {}
         self.twice: list[str] = []
         for group in groups:
@@ -85,7 +85,7 @@ class Trackables:
             self._add_module(path, value)
         elif isinstance(value, Variable):
             self._place(self.variables, path, value)
-        elif (held := _held(value)) is not None:
+        elif (held := _state_access(value)) is not None:
             self._place(self.objects, path, held)
         elif isinstance(value, (list, tuple, dict)):
             items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -126,7 +126,9 @@ class Trackables:
                 "stored; give modules, optimizers, variables, generators, objects with state_dict "
                 "and load_state_dict, or plain values"
             ) from None
-        self.objects[name] = Held(lambda: group[name], lambda value: group.update({name: value}))
+        self.objects[name] = StatefulValue(
+            lambda: group[name], lambda value: group.update({name: value})
+        )
 
     def states(self) -> Iterator[tuple[str, Variable, Variable]]:
         """Yield the states that optimizers keep for variables.
@@ -199,7 +201,7 @@ def _refuse_array(array: Any) -> str:
     raise SaveError("an array is restored into the object that holds it, and a plain value is not")
 
 
-def _held(value: Any) -> Held | None:
+def _state_access(value: Any) -> StatefulValue | None:
     """Return how to read and set the state of an object, if that is known."""
     if isinstance(value, np.random.Generator):
         value = value.bit_generator
@@ -209,19 +211,19 @@ def _held(value: Any) -> Held | None:
     if value is np.random or isinstance(value, np.random.RandomState):
         return _numpy_state(lambda: value.get_state(legacy=False), value.set_state)
     if value is random or isinstance(value, random.Random):
-        return Held(value.getstate, value.setstate)
+        return StatefulValue(value.getstate, value.setstate)
     if all(callable(getattr(value, name, None)) for name in ("state_dict", "load_state_dict")):
-        return Held(value.state_dict, value.load_state_dict)
+        return StatefulValue(value.state_dict, value.load_state_dict)
     return None
 
 
-def _numpy_state(get: Callable[[], Any], put: Callable[[Any], None]) -> Held:
+def _numpy_state(get: Callable[[], Any], put: Callable[[Any], None]) -> StatefulValue:
     """Return NumPy's state in stored form: integers of more than 64 bits as text."""
 
     def checked(state: Any) -> None:
         put(_unpacked(get(), state, "state"))
 
-    return Held(lambda: _packed(get()), checked)
+    return StatefulValue(lambda: _packed(get()), checked)
 
 
 def _packed(state: Any) -> Any:

@@ -125,7 +125,7 @@ def run_child(
     except subprocess.TimeoutExpired:
         raise ChildEnded("it takes too long", late=True) from None
     if done.returncode == _FAILED:
-        raise _told(done.stdout)
+        raise _child_error(done.stdout)
     if done.returncode < 0 and -done.returncode in _TIMES_UP:
         raise ChildEnded("it takes too long", late=True)
     if done.returncode:
@@ -142,7 +142,7 @@ def _path() -> list[str]:
     return found
 
 
-def _told(output: bytes) -> LoadError:
+def _child_error(output: bytes) -> LoadError:
     """Return the error that the other process raised."""
     try:
         name, message = json.loads(output)
@@ -152,13 +152,13 @@ def _told(output: bytes) -> LoadError:
         return DamagedFile("it cannot be read")
 
 
-def _end_of(code: int, said: bytes) -> str:
+def _end_of(code: int, output: bytes) -> str:
     if code < 0:
         try:
             return signal.Signals(-code).name
         except ValueError:
             return f"signal {-code}"
-    lines = said.decode("utf-8", "replace").strip().splitlines()
+    lines = output.decode("utf-8", "replace").strip().splitlines()
     return lines[-1][:200] if lines else f"exit code {code}"
 
 
@@ -188,7 +188,7 @@ def limit_self(memory: float, seconds: float | None = None) -> None:
         return
     # where the system refuses, the other limits stand
     limits = [(resource.RLIMIT_CORE, 0)]
-    if (held := _held()) is not None and not math.isinf(memory):
+    if (held := _memory_in_use()) is not None and not math.isinf(memory):
         limits += [(resource.RLIMIT_DATA, held + int(memory))]
     for kind, most in limits:
         try:
@@ -203,7 +203,7 @@ def unlimited_time() -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _held() -> int | None:
+def _memory_in_use() -> int | None:
     """Return the bytes of writable memory of this process, if the system reports them."""
     try:
         with open("/proc/self/status") as stream:

@@ -29,13 +29,13 @@ from ...core.extend import (
     TensorSpec,
     Variable,
     Written,
-    blunt,
+    contains_instance,
     evaluated,
     flatten,
-    holds,
     is_differentiable,
     shapes_differ,
     tracing_into,
+    without_expressions,
 )
 from ..errors import DamagedFile, MissingOp, UnsafeFile
 from ..records.graphs import (
@@ -122,7 +122,7 @@ class GraphReader:
         """Return an op with the gradient rule that a node names."""
         if node.rule == DEFAULT:
             if op not in self._elsewhere:
-                self._elsewhere[op] = self._registry.rules.from_elsewhere(op)
+                self._elsewhere[op] = self._registry.rules.replacer_of_rules(op)
                 if self._elsewhere[op]:
                     self.replaced[op.name] = self._elsewhere[op]
             return op
@@ -329,8 +329,8 @@ class GraphReader:
             assert isinstance(record, GraphRecord)
             rule = self._built(record, graph)
             inputs, outputs = rule.inputs, rule.outputs
-        if [(blunt(x.shape), x.dtype) for x in inputs] != [
-            (blunt(x.shape), x.dtype) for x in given
+        if [(without_expressions(x.shape), x.dtype) for x in inputs] != [
+            (without_expressions(x.shape), x.dtype) for x in given
         ]:
             raise DamagedFile(f"{place}: the inputs of its gradient do not match the node")
         if len(outputs) != len(targets) or any(
@@ -401,7 +401,9 @@ def _attach_rule(stored: StoredRule, graph: Graph, record: RuleRecord) -> None:
     where, connected = record.where, record.connected
     given = [stored.inputs[i] for i in stored.places]
     expected = [*given, *stored.outputs, *stored.outputs]
-    if [(blunt(x.shape), x.dtype) for x in graph.inputs] != [(x.shape, x.dtype) for x in expected]:
+    if [(without_expressions(x.shape), x.dtype) for x in graph.inputs] != [
+        (x.shape, x.dtype) for x in expected
+    ]:
         raise DamagedFile(f"{where}: the inputs of its graph do not match the rule")
     if (
         len(connected) != len(stored.inputs)
@@ -469,7 +471,7 @@ def _without_witnesses(
     inputs: list[Any], params: dict[str, Any], node: OpRecord
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return an op's inputs, and its parameters with sizes instead of formulas."""
-    if node.witnesses is None and not holds(params, Formula):
+    if node.witnesses is None and not contains_instance(params, Formula):
         return inputs, params
     kept = len(inputs) - (node.witnesses or 0)
     if not 0 <= kept <= len(inputs) or any(type(x) is not Symbol for x in inputs[kept:]):

@@ -72,7 +72,7 @@ class LoadedModule(Module):
             raise TypeError(_missing(self, "__call__"))
         if _trains(call, args, kwargs):
             _warn_of_statistics(self, call)
-        result, losses, masks = call.with_asides(*args, **kwargs)
+        result, losses, masks = call.with_losses_and_masks(*args, **kwargs)
         if ADDED and not passing.get():
             forget(self)
         for loss in losses:

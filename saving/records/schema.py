@@ -18,8 +18,8 @@ from ...core.extend import (
     Output,
     TensorSpec,
     Variable,
-    blunt,
     shapes_differ,
+    without_expressions,
 )
 from ..container.limits import DTYPES, MAX_DEPTH, MAX_RANK, MAX_TEXT
 from ..errors import DamagedFile, SaveError, UnsafeFile, printable
@@ -336,7 +336,7 @@ def spec_record(shape: Sequence[Any] | None, dtype: Any, name: str | None = None
     names = [n if type(n) is str else None for n in shape or ()]
     sizes = [None if type(n) is str else n for n in shape or ()]
     result: dict[str, Any] = {
-        "shape": None if shape is None else list(blunt(sizes)),
+        "shape": None if shape is None else list(without_expressions(sizes)),
         "dtype": _dtype_name(dtype),
     }
     if any(names):

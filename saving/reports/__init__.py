@@ -1,1 +1,1 @@
-"""The contents of a file, and whether it still computes the same values."""
+"""Reports on files: their contents, their differences, and a check of their functions."""

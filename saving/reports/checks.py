@@ -220,7 +220,7 @@ def checked(
 
 
 def too_much(max_memory: float, check: Check | None = None) -> UnsafeFile:
-    """Return the error of a file whose functions exceed the memory limit."""
+    """Return the error for a file whose functions exceed the memory limit."""
     what = f"{check.function} for {check.case}" if check else "what it computes"
     return UnsafeFile(
         f"{what} takes more than {max_memory:,.0f} bytes; raise max_memory if you trust the file"
@@ -228,7 +228,7 @@ def too_much(max_memory: float, check: Check | None = None) -> UnsafeFile:
 
 
 def too_long(max_seconds: float) -> UnsafeFile:
-    """Return the error of a file whose functions exceed the time limit."""
+    """Return the error for a file whose functions exceed the time limit."""
     return UnsafeFile(
         f"what it computes takes longer than {max_seconds:g} s; raise max_seconds if you trust the "
         "file"

@@ -14,12 +14,12 @@ from ..errors import printable
 from ..reading.contents import open_contents
 from ..records.graphs import CustomRecord, GraphRecord, VariableNode
 from .difference import Change, Difference
-from .functions import FunctionRecord, TraceRecord, asides
+from .functions import FunctionRecord, TraceRecord, extra_outputs
 from .inspection import array_text, inspection_of
 from .statistics import distance
 from .text import counted
 from .tree import ModuleRecord, attribute_text, with_arrays
-from .views import Names, listing, view
+from .views import OuterNames, listing, view
 
 # Of longer listings, no difference line by line is looked for: that takes the square of the time.
 _LONGEST_LISTING = 2_000
@@ -84,7 +84,7 @@ class _Side:
         self._constants: dict[str, str] = {}
 
     def constant(self, dataset: str) -> str:
-        """Return a text that is the same for the same constant."""
+        """Return a text that identifies a constant by its content."""
         if dataset not in self._constants:
             array = self.contents.array(dataset, again=True)
             content = hashlib.sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes())
@@ -103,9 +103,13 @@ class _Side:
     def listing(self, trace: TraceRecord) -> list[str]:
         """Return the lines of a trace's graph, with constants distinguished by their content."""
         with self._file:
-            names = Names(self._labels, self.constant)
+            names = OuterNames(self._labels, self.constant)
             graph = view(trace.graph, names)
-        return [*listing(graph, _LONGEST_LISTING), f"results: {trace.results}", *asides(trace)]
+        return [
+            *listing(graph, _LONGEST_LISTING),
+            f"results: {trace.results}",
+            *extra_outputs(trace),
+        ]
 
     def meaning(self, trace: TraceRecord) -> Any:
         """Return a trace's JSON without parts that may differ between files of the same graph."""
@@ -114,7 +118,7 @@ class _Side:
         return graph, {key: x for key, x in trace.keys.items() if key != "arguments"}
 
     def _variable(self, number: Any) -> str:
-        return Names(self._labels, self.constant).variable(number, "graph")[0]
+        return OuterNames(self._labels, self.constant).variable(number, "graph")[0]
 
     def _graph(self, graph: GraphRecord) -> Any:
         """Return a graph with contents and paths instead of datasets and numbers."""
@@ -166,7 +170,7 @@ def _compare(a: _Side, b: _Side) -> Difference:
 
 
 def _named(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Change]:
-    """Return which names are in only one of two tables."""
+    """Return the names that are in only one of two tables."""
     gone = [Change(printable(name), "removed") for name in a if name not in b]
     return [*gone, *(Change(printable(name), "added") for name in b if name not in a)]
 
@@ -245,12 +249,12 @@ def _config_words(a: _Side, b: _Side, path: str) -> Iterator[str]:
 
 
 def _without_number(encoded: Any) -> Any:
-    """Return a configured value without a function's number in its file, which means nothing."""
+    """Return a configured value without function numbers, which depend on the file's order."""
     return "a function" if type(encoded) is dict and "function" in encoded else encoded
 
 
 def _change_words(one: Any, two: Any) -> str:
-    texts = [_told(x) for x in (one, two)]
+    texts = [_value_text(x) for x in (one, two)]
     if texts[0] == texts[1]:
         return f"{texts[0]} -> another value, which looks the same as far as it is shown"
     return (
@@ -258,7 +262,7 @@ def _change_words(one: Any, two: Any) -> str:
     )
 
 
-def _told(encoded: Any) -> str:
+def _value_text(encoded: Any) -> str:
     if type(encoded) is not dict or len(encoded) != 1:
         return printable("absent" if encoded is None else encoded)
     ((tag, content),) = encoded.items()

@@ -9,16 +9,16 @@ from ..errors import LoadError, printable
 from .functions import FunctionRecord, TraceRecord
 from .text import counted
 from .tree import ModuleRecord, Row
-from .views import Names, View, view
+from .views import GraphView, OuterNames, view
 
 if TYPE_CHECKING:
     from .inspection import Inspection, Requirement
 
 
-def view_of(found: Inspection, trace: TraceRecord) -> View:
+def view_of(found: Inspection, trace: TraceRecord) -> GraphView:
     """Return the graph of a trace in displayed form."""
     labels = [(variable.path, variable.spec) for variable in found.tree.variables]
-    names = Names(labels, lambda dataset: found.constants.get(dataset, "..."))
+    names = OuterNames(labels, lambda dataset: found.constants.get(dataset, "..."))
     try:
         return view(trace.graph, names)
     except LoadError as error:

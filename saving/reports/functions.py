@@ -101,7 +101,7 @@ def _number(number: Any) -> int:
 
 
 def _free(label: str, number: int, taken: set[str]) -> str:
-    """Return a name that no function has yet: an untrusted file may repeat names and paths."""
+    """Return an unused function name, because an untrusted file may repeat names and paths."""
     name = f"{label}@{number}" if label in taken else label
     taken.add(name)
     return name
@@ -143,8 +143,8 @@ def _trace(
     )
 
 
-def asides(trace: TraceRecord) -> list[str]:
-    """Return lines on the outputs of a trace that are not results of the call."""
+def extra_outputs(trace: TraceRecord) -> list[str]:
+    """Return lines that describe the added losses and masks among the outputs of a trace."""
     words = {"added": "adds to the loss", "masks": "masks of the results"}
     return [
         f"{told}: outputs {printable(str(trace.keys[key]))}"
@@ -210,7 +210,7 @@ def rules_of(contents: Contents) -> list[FunctionRecord]:
 
 
 def find(functions: list[FunctionRecord], name: str) -> list[TraceRecord]:
-    """Return the traces of a function by any of its names, or one of them by ``name#number``.
+    """Return all traces of a function, by any of its names, or one trace, by ``name#number``.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from ..container.storage import open_file
 from ..errors import guarded, printable
 from ..reading.contents import Contents, open_contents
 from .formatting import record_of, table, view_of
-from .functions import FunctionRecord, asides, find, functions_of, rules_of
+from .functions import FunctionRecord, extra_outputs, find, functions_of, rules_of
 from .statistics import Spread, spread
 from .text import strict_json
 from .tree import MOST_ROWS, Tree, VariableRecord, tree_of
@@ -128,7 +128,7 @@ class Inspection:
             lines = [f"{trace.name} ({', '.join(trace.arguments)})"]
             lines += listing(view_of(self, trace), indent="  ")
             lines += [f"  results: {trace.results}"] if trace.results else []
-            lines += [f"  {line}" for line in asides(trace)]
+            lines += [f"  {line}" for line in extra_outputs(trace)]
             blocks.append("\n".join(lines))
         return Text("\n\n".join(blocks))
 

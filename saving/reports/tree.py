@@ -169,7 +169,7 @@ class Tree:
 def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
     """Return the tree of a file; for a large one, the first rows."""
     variables = [_variable(contents, x) for x in contents.manifest.variables]
-    walk = _Walk(contents, variables)
+    walk = _TreeWalk(contents, variables)
     rows: list[Row] = []
     for row in walk.module(0, 0, 0, "", ""):
         if len(rows) == most_rows:
@@ -179,14 +179,14 @@ def tree_of(contents: Contents, most_rows: int | None = MOST_ROWS) -> Tree:
         rows.append(row)
     for number in range(len(contents.manifest.modules)):  # those that no attribute leads to
         walk.modules.setdefault(number, walk.record(number, f"module {number}"))
-    _tell_apart(variables)
-    _tell_apart(walk.modules[number] for number in sorted(walk.modules))
+    _make_paths_unique(variables)
+    _make_paths_unique(walk.modules[number] for number in sorted(walk.modules))
     history = _history(contents)
     return Tree(rows, walk.modules, variables, walk.leaves, history, walk.whole)
 
 
-def _tell_apart(records: Iterable[ModuleRecord | VariableRecord]) -> None:
-    """Give each its own path: in an untrusted file, names may be cut off or repeated."""
+def _make_paths_unique(records: Iterable[ModuleRecord | VariableRecord]) -> None:
+    """Make the paths of records unique: an untrusted file may cut off or repeat names."""
     taken: set[str] = set()
     for number, record in enumerate(records):
         if record.path in taken:
@@ -207,7 +207,7 @@ def _variable(contents: Contents, record: records.VariableRecord) -> VariableRec
     )
 
 
-class _Walk:
+class _TreeWalk:
     """Traverse the tree once, and remember what was visited."""
 
     def __init__(self, contents: Contents, variables: list[VariableRecord]) -> None:

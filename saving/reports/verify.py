@@ -1,4 +1,4 @@
-"""``verify``: does a file still compute the same values as when it was saved?"""
+"""``verify``: check that a file computes the same values as when it was saved."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def verify(
         with select_backend(backend):  # says here what there is, if it is not there
             pass
     with as_group_of_one(), guarded(place):
-        if not _is_apart(max_memory, max_seconds):
+        if not _runs_in_child(max_memory, max_seconds):
             return checked(place, backend, max_bytes, max_memory, max_seconds)
         _check(place, max_bytes)
         arguments = {
@@ -124,7 +124,7 @@ def verify(
 
 
 def _check(path: str, max_bytes: int | None) -> None:
-    """Refuse a damaged file, and one of another kind, before a process is started.
+    """Raise for a damaged file or one of another kind, before a process is started.
 
     A container that leaves the checks to a library is read only there, within the limits.
     """
@@ -135,8 +135,8 @@ def _check(path: str, max_bytes: int | None) -> None:
         open_contents(file)
 
 
-def _is_apart(max_memory: float | None, max_seconds: float) -> bool:
-    """Return whether another process should compute, and can."""
+def _runs_in_child(max_memory: float | None, max_seconds: float) -> bool:
+    """Return whether to run the functions in another process, which the platform must support."""
     if max_memory == max_seconds == math.inf or no_python():
         return False
     known = registry()

@@ -23,7 +23,7 @@ from .text import counted, shown, width
 
 
 @dataclass(frozen=True)
-class Names:
+class OuterNames:
     """Objects outside a graph that it refers to.
 
     Attributes
@@ -43,7 +43,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphStep:
     """One node of a graph.
 
     Attributes
@@ -73,17 +73,17 @@ class Step:
     params: dict[str, str]
     first: int
     outputs: list[str]
-    graphs: list[tuple[str, View]] = field(default_factory=list)
+    graphs: list[tuple[str, GraphView]] = field(default_factory=list)
     note: str = ""
 
 
 @dataclass(frozen=True)
-class View:
+class GraphView:
     """A graph: its inputs (name, shape and dtype), constants (text, ...), steps and outputs."""
 
     inputs: list[tuple[str, str]]
     constants: list[tuple[str, str]]
-    steps: list[Step]
+    steps: list[GraphStep]
     outputs: list[int]
     output_specs: list[str]
     updates: list[tuple[str, int]]
@@ -106,7 +106,7 @@ class View:
         }
 
 
-def _step_record(step: Step) -> dict[str, Any]:
+def _step_record(step: GraphStep) -> dict[str, Any]:
     return {
         "kind": step.kind,
         "label": step.label,
@@ -118,12 +118,12 @@ def _step_record(step: Step) -> dict[str, Any]:
     }
 
 
-def count_steps(graph: View) -> int:
+def count_steps(graph: GraphView) -> int:
     """Return the number of nodes, including those of inner graphs."""
     return sum(1 + sum(count_steps(inner) for _, inner in step.graphs) for step in graph.steps)
 
 
-def view(record: GraphRecord, names: Names) -> View:
+def view(record: GraphRecord, names: OuterNames) -> GraphView:
     """Return a file's graph in displayed form."""
     where = record.where
     inputs = [(printable(spec.name or "", 60), str(spec)) for spec in record.inputs]
@@ -139,7 +139,7 @@ def view(record: GraphRecord, names: Names) -> View:
         if type(pair) is not list or len(pair) != 2:
             raise DamagedFile(f"{where}: not an update: {str(pair)[:80]}")
         updates.append((names.variable(pair[0], where)[0], _number(pair[1], len(values), where)))
-    return View(inputs, constants, steps, outputs, [values[x] for x in outputs], updates)
+    return GraphView(inputs, constants, steps, outputs, [values[x] for x in outputs], updates)
 
 
 def _number(number: Any, count: int, where: str) -> int:
@@ -148,7 +148,9 @@ def _number(number: Any, count: int, where: str) -> int:
     return number
 
 
-def _step(node: OpRecord | CustomRecord | VariableNode, values: list[str], names: Names) -> Step:
+def _step(
+    node: OpRecord | CustomRecord | VariableNode, values: list[str], names: OuterNames
+) -> GraphStep:
     count, where = len(values), node.where
     inputs: list[int | str] = [
         printable(x.value) if type(x) is Scalar else _number(x, count, where) for x in node.inputs
@@ -158,10 +160,10 @@ def _step(node: OpRecord | CustomRecord | VariableNode, values: list[str], names
     if isinstance(node, CustomRecord):
         return _custom(node, inputs, values, names)
     label, spec = names.variable(node.number, where)
-    return Step(node.kind, label, inputs, (len(inputs),), {}, count, [spec])
+    return GraphStep(node.kind, label, inputs, (len(inputs),), {}, count, [spec])
 
 
-def _op(node: OpRecord, inputs: list[int | str], first: int, names: Names) -> Step:
+def _op(node: OpRecord, inputs: list[int | str], first: int, names: OuterNames) -> GraphStep:
     where, count = node.where, node.witnesses or 0
     if not 0 <= count <= len(inputs):
         raise DamagedFile(f"{where}: 'witnesses' does not fit the inputs")
@@ -178,12 +180,14 @@ def _op(node: OpRecord, inputs: list[int | str], first: int, names: Names) -> St
         left_out = node.rule is None
         note = "its gradient rule was left out" if left_out else f"gradient: rules.{node.rule}"
     label, outputs = printable(node.op, 80), [str(spec) for spec in node.outputs]
-    return Step("op", label, inputs, (kept, count), params, first, outputs, graphs, note)
+    return GraphStep("op", label, inputs, (kept, count), params, first, outputs, graphs, note)
 
 
-def _custom(node: CustomRecord, inputs: list[int | str], values: list[str], names: Names) -> Step:
+def _custom(
+    node: CustomRecord, inputs: list[int | str], values: list[str], names: OuterNames
+) -> GraphStep:
     outputs = [values[x] if type(x) is int else str(x) for x in inputs[: node.results]]
-    graphs: list[tuple[str, View]] = []
+    graphs: list[tuple[str, GraphView]] = []
     backward = node.backward
     if isinstance(backward, GraphRecord):
         graphs, note = [("backward", view(backward, names))], ""
@@ -191,7 +195,9 @@ def _custom(node: CustomRecord, inputs: list[int | str], values: list[str], name
         note = "saved without its gradient" if backward is None else f"gradient: rules.{backward}"
     groups = (node.results, node.arguments, len(inputs) - node.results - node.arguments)
     label = printable(node.label, 80)
-    return Step("custom gradient", label, inputs, groups, {}, len(values), outputs, graphs, note)
+    return GraphStep(
+        "custom gradient", label, inputs, groups, {}, len(values), outputs, graphs, note
+    )
 
 
 # -- listings --------------------------------------------------------------------------------------
@@ -202,7 +208,7 @@ MOST_LINES = 2_000
 _COLUMN, _INDENT = 56, "    "
 
 
-def listing(graph: View, most: int | None = MOST_LINES, indent: str = "") -> list[str]:
+def listing(graph: GraphView, most: int | None = MOST_LINES, indent: str = "") -> list[str]:
     """Return the lines of a graph; for a graph of more than ``most`` lines, the first ones."""
     lines: list[str] = []
     for line in _lines(graph, indent):
@@ -216,7 +222,7 @@ def listing(graph: View, most: int | None = MOST_LINES, indent: str = "") -> lis
     return lines
 
 
-def _lines(graph: View, indent: str) -> Iterator[str]:
+def _lines(graph: GraphView, indent: str) -> Iterator[str]:
     values = [
         *((f"input {name}".rstrip(), spec) for name, spec in graph.inputs),
         *((f"constant {text}", spec) for text, spec in graph.constants),
@@ -237,7 +243,7 @@ def _lines(graph: View, indent: str) -> Iterator[str]:
     yield f"{indent}return {', '.join(f'%{n}' for n in graph.outputs)}"
 
 
-def step_text(step: Step) -> str:
+def step_text(step: GraphStep) -> str:
     """Return a step as text: ``matmul(%0, %1)``."""
     inputs = [f"%{x}" if type(x) is int else str(x) for x in step.inputs]
     if step.kind == "read":

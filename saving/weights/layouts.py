@@ -34,13 +34,13 @@ class Features(NamedTuple):
     channels: Mapping[int, Mapping[int, int]]
     unsure: frozenset[int]
 
-    def to_ours(self, variable: Variable, array: Any) -> Any:
+    def to_model_order(self, variable: Variable, array: Any) -> Any:
         """Return an array in a framework's order of features in the model's."""
         for axis, channels in self.channels.get(id(variable), {}).items():
             array = _swapped(array, axis, (channels, -1))
         return array
 
-    def to_theirs(self, variable: Variable, array: Any) -> Any:
+    def to_torch_order(self, variable: Variable, array: Any) -> Any:
         """Return the array of a variable in a framework's order of features."""
         for axis, channels in self.channels.get(id(variable), {}).items():
             array = _swapped(array, axis, (-1, channels))

@@ -14,7 +14,7 @@ from .arrays import Arrays, of_arrays
 from .formats import open_arrays
 from .layouts import RESTORE, layouts
 from .mapping import NameMapping, rename
-from .plan import Plan
+from .plan import LoadPlan
 from .report import WeightsReport
 
 
@@ -132,7 +132,7 @@ def load_weights(
             layout = arrays.layout
         if arrays.is_checkpoint:
             arrays = _part(arrays, mapping)
-        plan = Plan(model, arrays, mapping, layout, strict)
+        plan = LoadPlan(model, arrays, mapping, layout, strict)
         report = plan.carry_out()
     plan.warn()
     return report

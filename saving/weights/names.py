@@ -14,7 +14,7 @@ from ...core.extend import Module, Variable, is_unbuilt
 from .layouts import Layout
 
 
-class Slot:
+class WeightSlot:
     """The target of an array: a variable, or the future variable of a layer that is not built.
 
     Attributes
@@ -75,14 +75,14 @@ class Joint:
         The framework's names for the arrays, for each path of the layer.
     """
 
-    def __init__(self, module: Module, slots: Sequence[Slot], convert: Any) -> None:
+    def __init__(self, module: Module, slots: Sequence[WeightSlot], convert: Any) -> None:
         self.module = module
         self.slots = tuple(slots)
         self.load, self.save = convert
         self.elsewhere: list[tuple[str, ...]] = []
 
 
-class Part(NamedTuple):
+class JointPart(NamedTuple):
     """The target of one of the arrays of a :class:`Joint`."""
 
     joint: Joint
@@ -94,7 +94,7 @@ class Part(NamedTuple):
         return ", ".join(slot.path for slot in self.joint.slots)
 
 
-class _Place(NamedTuple):
+class _PathSpelling(NamedTuple):
     """A spelling of a module's path: what comes before and after the names of its contents."""
 
     before: str = ""
@@ -103,14 +103,14 @@ class _Place(NamedTuple):
     def of(self, name: str) -> str:
         return _joined(self.before, name) + self.after
 
-    def inside(self, form: str) -> _Place:
+    def inside(self, form: str) -> _PathSpelling:
         """Return the place of a part whose contents are named by a form, as ``"{}_l0"``."""
         before, _, after = form.partition("{}")
-        return _Place(_joined(self.before, before.rstrip("./")), after + self.after)
+        return _PathSpelling(_joined(self.before, before.rstrip("./")), after + self.after)
 
-    def part(self, name: str) -> _Place:
+    def part(self, name: str) -> _PathSpelling:
         """Return the place of a part by its own name, which may hold any characters."""
-        return _Place(_joined(self.before, name), self.after)
+        return _PathSpelling(_joined(self.before, name), self.after)
 
 
 class Names:
@@ -129,23 +129,23 @@ class Names:
     """
 
     def __init__(self, model: Module, layout: Layout) -> None:
-        self.slots: list[Slot] = []
+        self.slots: list[WeightSlot] = []
         self.waiting: dict[str, Module] = {}
         self.layout = layout
-        self._known: dict[Any, Slot] = {}
+        self._known: dict[Any, WeightSlot] = {}
         self._joints: dict[Any, Joint] = {}
-        self._dropped: list[tuple[Module, tuple[str, ...], list[str], list[Slot]]] = []
+        self._dropped: list[tuple[Module, tuple[str, ...], list[str], list[WeightSlot]]] = []
         # what a name stands for, and how likely: 0 for the model's own path
-        self._spelled: dict[str, dict[int, list[Slot | Part]]] = {}
-        self._loosely: dict[str, list[Slot | Part]] = {}  # of keys with a dot
+        self._spelled: dict[str, dict[int, list[WeightSlot | JointPart]]] = {}
+        self._by_dotted_key: dict[str, list[WeightSlot | JointPart]] = {}  # of keys with a dot
         self._prefixes: dict[str, Module] = {}
         self._paths: dict[Any, str] = {id(leaf): path for path, leaf in model.named_leaves()}
         self._paths[id(model)] = ""
-        self._walk(model, (_Place(), _Place()), {_Place(): 0}, frozenset())
+        self._walk(model, (_PathSpelling(), _PathSpelling()), {_PathSpelling(): 0}, frozenset())
         self.joints = list(self._joints.values())
         order = {id(leaf): i for i, (_, leaf) in enumerate(model.named_leaves())}
 
-        def place(slot: Slot) -> int:
+        def place(slot: WeightSlot) -> int:
             return order.get(id(slot.module if slot.variable is None else slot.variable), 0)
 
         self.slots.sort(key=place)
@@ -160,13 +160,13 @@ class Names:
                     f"has no attribute {' or '.join(map(repr, lacking))}"
                 )
 
-    def find(self, name: str) -> list[Slot | Part]:
+    def find(self, name: str) -> list[WeightSlot | JointPart]:
         """Return the targets of a name; several, if it is ambiguous."""
         for spelling in dict.fromkeys((name, self.layout.plain(name))):
             ranks = self._spelled.get(spelling)
             if ranks is not None:
                 return ranks[min(ranks)]
-        return self._loosely.get(self.layout.plain(name), [])
+        return self._by_dotted_key.get(self.layout.plain(name), [])
 
     def is_own(self, name: str) -> bool:
         """Return whether a name is a path of the model."""
@@ -188,8 +188,8 @@ class Names:
     def _walk(
         self,
         module: Module,
-        path: tuple[_Place, _Place],
-        spellings: dict[_Place, int],
+        path: tuple[_PathSpelling, _PathSpelling],
+        spellings: dict[_PathSpelling, int],
         above: frozenset[int],
     ) -> None:
         """Record the contents of a module under each spelling of its path, with ranks.
@@ -200,7 +200,7 @@ class Names:
             return
         above |= {id(module)}
         if self.layout.names_modules and path[0].before:
-            spellings = {_Place(module.name): 3, **spellings}
+            spellings = {_PathSpelling(module.name): 3, **spellings}
         if is_unbuilt(module):
             self._note_unbuilt(module, path, spellings)
         declared = declared_names(module, self.layout.name)
@@ -223,12 +223,15 @@ class Names:
                 )
             theirs = path[1].part(name) if form == name else path[1].inside(form)
             self._walk(leaf, (path[0].part(name), theirs), below, above)
-        for ours, said in declared.items():
+        for ours, listed in declared.items():
             if isinstance(ours, tuple):
-                self._note_joint(module, ours, said, path, spellings)
+                self._note_joint(module, ours, listed, path, spellings)
 
     def _note_unbuilt(
-        self, layer: Module, path: tuple[_Place, _Place], spellings: dict[_Place, int]
+        self,
+        layer: Module,
+        path: tuple[_PathSpelling, _PathSpelling],
+        spellings: dict[_PathSpelling, int],
     ) -> None:
         names: tuple[str, ...] | None = getattr(layer, "weight_names", None)
         if names is None:
@@ -247,23 +250,23 @@ class Names:
         module: Module,
         variable: Variable | None,
         named: tuple[str, Mapping[str, int]],
-        path: tuple[_Place, _Place],
-        spellings: dict[_Place, int],
+        path: tuple[_PathSpelling, _PathSpelling],
+        spellings: dict[_PathSpelling, int],
     ) -> None:
         """Record a target under the names of its module, each followed by each of its own names."""
         name, further = named
         declared = declared_names(module, self.layout.name)
-        said = declared.get(name, declared.get(name.partition("/")[0], (name, None)))
-        elsewhere, how = (name, None) if said is None else said
+        listed = declared.get(name, declared.get(name.partition("/")[0], (name, None)))
+        elsewhere, how = (name, None) if listed is None else listed
         slot = self._known.get(key)
         if slot is None:
             first = self._paths.get(key) or _joined(self._paths[id(module)], name)
-            slot = self._known[key] = Slot(first, module, name, variable)
+            slot = self._known[key] = WeightSlot(first, module, name, variable)
             if how and callable(how[0]):
                 slot.convert = how
             else:
                 slot.axes = how
-            slot.state = "absent" if said is None else "named" if name in declared else ""
+            slot.state = "absent" if listed is None else "named" if name in declared else ""
             self.slots.append(slot)
         slot.paths.append(path[0].of(name))
         slot.elsewhere.append(path[1].of(elsewhere))
@@ -275,14 +278,14 @@ class Names:
         self,
         module: Module,
         ours: tuple[str, ...],
-        said: Any,
-        path: tuple[_Place, _Place],
-        spellings: dict[_Place, int],
+        listed: Any,
+        path: tuple[_PathSpelling, _PathSpelling],
+        spellings: dict[_PathSpelling, int],
     ) -> None:
         """Record what a module says of several of its variables together."""
-        theirs, convert = said
+        theirs, convert = listed
         found = [self._spelled.get(path[0].of(name), {}).get(0, []) for name in ours]
-        known = [x for targets in found for x in targets[:1] if isinstance(x, Slot)]
+        known = [x for targets in found for x in targets[:1] if isinstance(x, WeightSlot)]
         if len(known) < len(ours):  # an inner layer that is not built does not know its weights
             lacking = [x for x in ours if not hasattr(module, x.partition("/")[0])]
             if known and lacking and not is_unbuilt(module):
@@ -291,18 +294,20 @@ class Names:
         joint = self._joints.setdefault((id(module), ours, theirs), Joint(module, known, convert))
         joint.elsewhere.append(tuple(path[1].of(name) for name in theirs))
         for i, name in enumerate(theirs):
-            self._spell(name, 1, Part(joint, i), spellings)
+            self._spell(name, 1, JointPart(joint, i), spellings)
         for slot in known:
             slot.state = "named"
 
-    def _spell(self, name: str, rank: int, target: Any, spellings: dict[_Place, int]) -> None:
+    def _spell(
+        self, name: str, rank: int, target: Any, spellings: dict[_PathSpelling, int]
+    ) -> None:
         for prefix, before in spellings.items():
             spelling = prefix.of(name)
             ranks = self._spelled.setdefault(spelling, {})
             for found in (
                 ranks.setdefault(max(before, rank), []),
                 *(
-                    [self._loosely.setdefault(self.layout.plain(spelling), [])]
+                    [self._by_dotted_key.setdefault(self.layout.plain(spelling), [])]
                     if "." in spelling
                     else []
                 ),
@@ -340,24 +345,24 @@ def declared_names(module: Module, layout: str) -> Mapping[Any, Any]:
     found: Any = names.get(layout, {})
     if not isinstance(found, Mapping):
         raise TypeError(f"{where}[{layout!r}] must be a dictionary by attribute, got {found!r}")
-    for ours, said in found.items():
+    for ours, listed in found.items():
         together = isinstance(ours, tuple)
-        if (said is None and not together) or _is_said(said, together):
+        if (listed is None and not together) or _has_valid_form(listed, together):
             continue
         form = (
             '(("name", ...), (load, save)): a tuple of names, and two functions'
             if together
             else '("name", how): how is None, an order of axes, or (load, save), two functions'
         )
-        raise TypeError(f"{where}[{layout!r}][{ours!r}] must be {form}; got {said!r}")
+        raise TypeError(f"{where}[{layout!r}][{ours!r}] must be {form}; got {listed!r}")
     return found
 
 
-def _is_said(said: Any, together: bool) -> bool:
+def _has_valid_form(listed: Any, together: bool) -> bool:
     """Return whether a value of ``names_elsewhere`` has the form for one or several variables."""
-    if not isinstance(said, (tuple, list)) or len(said) != 2:
+    if not isinstance(listed, (tuple, list)) or len(listed) != 2:
         return False
-    theirs, how = said
+    theirs, how = listed
     pair = isinstance(how, (tuple, list)) and len(how) == 2 and all(map(callable, how))
     if together:
         return pair and isinstance(theirs, tuple) and all(isinstance(x, str) for x in theirs)

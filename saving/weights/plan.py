@@ -21,13 +21,13 @@ from ..records.assigned import assign_arrays, beside
 from .arrays import Arrays, Entry, of_arrays
 from .layouts import NO_FEATURES, RESTORE, Features, layouts
 from .mapping import recognised, rename
-from .names import Joint, Names, Slot, differing
+from .names import Joint, Names, WeightSlot, differing
 from .report import WeightsMismatch, WeightsReport
 
 _WAITING = "_gradtape_waiting"
 
 
-class Plan:
+class LoadPlan:
     """The steps for the arrays of a file.
 
     Parameters
@@ -63,8 +63,12 @@ class Plan:
         self._model = model
         self._arrays = arrays
         self._strict = strict
-        self._chosen: dict[Slot, tuple[str, Any]] = {}  # the name in the file, the order of axes
-        self._converted: dict[Slot, np.ndarray[Any, Any]] = {}  # whose values differ in the file
+        self._chosen: dict[
+            WeightSlot, tuple[str, Any]
+        ] = {}  # the name in the file, the order of axes
+        self._converted: dict[
+            WeightSlot, np.ndarray[Any, Any]
+        ] = {}  # whose values differ in the file
         self._ordered: set[str] = set()  # names to which the mapping gives an order of axes
         self._waiting: WeakIdentityDict[dict[str, tuple[str, Any]]] = WeakIdentityDict()
         # of layers that are built here
@@ -97,7 +101,7 @@ class Plan:
                 )
             if not found:
                 self._leave(name, target, axes)
-            elif isinstance(found[0], Slot):
+            elif isinstance(found[0], WeightSlot):
                 self._take(found[0], name, axes)
             elif axes is None:
                 other = parts.setdefault(found[0].joint, {}).setdefault(found[0].place, name)
@@ -118,7 +122,7 @@ class Plan:
         for alias, name in self._arrays.aliases.items():
             target, axes = self._renamed[alias]
             for found in self._names.find(target or ""):
-                if not isinstance(found, Slot):
+                if not isinstance(found, WeightSlot):
                     parts.setdefault(found.joint, {})[found.place] = name
                 elif found not in self._chosen:
                     self._take(found, name, axes)
@@ -137,7 +141,7 @@ class Plan:
         else:
             self.report.unexpected.append(name)
 
-    def _take(self, slot: Slot, name: str, axes: Any) -> None:
+    def _take(self, slot: WeightSlot, name: str, axes: Any) -> None:
         if slot in self._chosen:
             self._leave_equal(name, self._chosen[slot][0], slot.path)
             return
@@ -291,7 +295,7 @@ class Plan:
 
     def _build(self) -> None:
         """Build the layers that know for which inputs their weights would have these shapes."""
-        unbuilt: WeakIdentityDict[list[Slot]] = WeakIdentityDict()
+        unbuilt: WeakIdentityDict[list[WeightSlot]] = WeakIdentityDict()
         for slot in self._names.slots:
             if slot.variable is None:
                 unbuilt.setdefault(slot.module, []).append(slot)
@@ -320,7 +324,7 @@ class Plan:
                     f"{path or module.name} (not built: call the model once)"
                 )
 
-    def _unbuild_what_does_not_fit(self, values: dict[Slot, Any]) -> None:
+    def _unbuild_what_does_not_fit(self, values: dict[WeightSlot, Any]) -> None:
         """Unbuild layers that were built for a weight of a wrong shape."""
         report = self.report
         for module in [x.module for x in self._chosen if x.path in report.wrong_shape]:
@@ -333,7 +337,7 @@ class Plan:
                 del values[slot], report.loaded[slot.path]
                 report.missing.append(f"{slot.path} (not built)")
 
-    def _entry(self, slot: Slot) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def _entry(self, slot: WeightSlot) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Return the shape, with its axes in the model's order, and the dtype of an array."""
         if slot in self._converted:
             return self._converted[slot].shape, self._converted[slot].dtype
@@ -355,7 +359,7 @@ class Plan:
 
     # -- values --------------------------------------------------------------------------------
 
-    def _values(self) -> dict[Slot, tuple[Variable, Any]]:
+    def _values(self) -> dict[WeightSlot, tuple[Variable, Any]]:
         """Return the variables that take an array, with the array; record why others do not."""
         fitting = [
             (slot, v) for slot in self._names.slots if (v := self._fitting(slot)) is not None
@@ -372,7 +376,7 @@ class Plan:
                 array = array.transpose(axes)
             moves = id(variable) in self._features.channels
             if moves and name not in self._kept | self._ordered:
-                array = self._features.to_ours(variable, array)
+                array = self._features.to_model_order(variable, array)
                 self.report.reordered.append(slot.path)
             array = np.ascontiguousarray(array).reshape(array.shape)
             stored = self._stored(name) or array.dtype.name
@@ -405,7 +409,7 @@ class Plan:
         entry = self._arrays.entries.get(name.partition(" + ")[0])
         return "" if entry is None else entry.stored
 
-    def _fitting(self, slot: Slot) -> Variable | None:
+    def _fitting(self, slot: WeightSlot) -> Variable | None:
         """Return the variable of a target if the array has its shape and kind."""
         report, variable = self.report, slot.variable
         if slot not in self._chosen:
@@ -428,7 +432,7 @@ class Plan:
             return None
         return variable
 
-    def _hint_at_axes(self, slot: Slot, entry: Entry) -> None:
+    def _hint_at_axes(self, slot: WeightSlot, entry: Entry) -> None:
         variable = slot.variable
         other = next((x.name for x in layouts().values() if x.transposes), None)
         if variable is None or len(entry.shape) < 2:
@@ -466,7 +470,7 @@ class Waiting:
         """Load them, now that the layer is built."""
         arrays = of_arrays(self._arrays)
         arrays.path, arrays.layout = self._path, self._says
-        plan = Plan(layer, arrays, None, self._layout, self._strict)
+        plan = LoadPlan(layer, arrays, None, self._layout, self._strict)
         plan.carry_out()
         plan.warn()
 

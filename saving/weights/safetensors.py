@@ -27,7 +27,7 @@ from .arrays import Arrays, Entry, layout_of
 MAX_HEADER = 16 * 2**20
 
 
-class Kind(NamedTuple):
+class StoredType(NamedTuple):
     """How a type of the format is stored, and the dtype that it is read as."""
 
     stored: str
@@ -58,22 +58,22 @@ def _from_float8_e4m3(bits: Any) -> Any:
 
 
 KINDS = {
-    "BOOL": Kind("uint8", "bool"),
-    "U8": Kind("uint8", "uint8"),
-    "I8": Kind("int8", "int8"),
-    "U16": Kind("uint16", "uint16"),
-    "I16": Kind("int16", "int16"),
-    "U32": Kind("uint32", "uint32"),
-    "I32": Kind("int32", "int32"),
-    "U64": Kind("uint64", "uint64"),
-    "I64": Kind("int64", "int64"),
-    "F16": Kind("float16", "float16"),
-    "F32": Kind("float32", "float32"),
-    "F64": Kind("float64", "float64"),
-    "C64": Kind("complex64", "complex64"),
-    "BF16": Kind("uint16", "float32", _from_bfloat16, "bfloat16"),
-    "F8_E5M2": Kind("uint8", "float32", _from_float8_e5m2, "float8_e5m2"),
-    "F8_E4M3": Kind("uint8", "float32", _from_float8_e4m3, "float8_e4m3"),
+    "BOOL": StoredType("uint8", "bool"),
+    "U8": StoredType("uint8", "uint8"),
+    "I8": StoredType("int8", "int8"),
+    "U16": StoredType("uint16", "uint16"),
+    "I16": StoredType("int16", "int16"),
+    "U32": StoredType("uint32", "uint32"),
+    "I32": StoredType("int32", "int32"),
+    "U64": StoredType("uint64", "uint64"),
+    "I64": StoredType("int64", "int64"),
+    "F16": StoredType("float16", "float16"),
+    "F32": StoredType("float32", "float32"),
+    "F64": StoredType("float64", "float64"),
+    "C64": StoredType("complex64", "complex64"),
+    "BF16": StoredType("uint16", "float32", _from_bfloat16, "bfloat16"),
+    "F8_E5M2": StoredType("uint8", "float32", _from_float8_e5m2, "float8_e5m2"),
+    "F8_E4M3": StoredType("uint8", "float32", _from_float8_e4m3, "float8_e4m3"),
 }
 _NAMES = {kind.dtype: name for name, kind in KINDS.items() if kind.convert is None}
 
@@ -140,7 +140,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
+def _checked(record: Any, where: str) -> tuple[StoredType, tuple[int, ...], int, int]:
     name = take(record, "dtype", str, where)
     kind = KINDS.get(name)
     if kind is None:
@@ -162,7 +162,7 @@ def _checked(record: Any, where: str) -> tuple[Kind, tuple[int, ...], int, int]:
 
 
 def _read(
-    file: Source, place: int, kind: Kind, shape: tuple[int, ...], where: str
+    file: Source, place: int, kind: StoredType, shape: tuple[int, ...], where: str
 ) -> np.ndarray[Any, Any]:
     try:
         array = np.empty(shape, np.dtype(kind.stored))

@@ -15,7 +15,7 @@ from ..records.formats import check_format, writer_of
 from ..records.loaded import LoadedModule, is_ordered, tracks
 from ..writing.save import save
 from .layouts import OWN, RESTORE, Features, Layout, layouts
-from .names import Names, Slot, differing
+from .names import Names, WeightSlot, differing
 
 _ALONE = "the file holds weights alone"
 
@@ -102,7 +102,7 @@ def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "
             arrays, metadata = _arrays_of(model, known[layout])
             write(arrays, metadata)
         else:
-            _check_apart(path for path, _ in model.named_leaves())
+            _check_distinct(path for path, _ in model.named_leaves())
             save(_tree(model, {}), path, golden=False)
     except RecursionError:
         raise SaveError(
@@ -128,13 +128,13 @@ def _arrays_of(model: Module, layout: Layout) -> tuple[dict[str, Any], dict[str,
         arrays[name] = value
         metadata.update(dict.fromkeys(others, name))
         taken += [name, *others]
-    _check_apart(taken)
+    _check_distinct(taken)
     if layout.names_every_class:
         _warn(names, features)
     return arrays, metadata
 
 
-def _check_apart(names: Iterable[str]) -> None:
+def _check_distinct(names: Iterable[str]) -> None:
     """Refuse names that two variables or modules have, of which a file would hold only one."""
     for name, count in Counter(names).items():
         if count > 1:
@@ -158,20 +158,22 @@ def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], A
     SaveError
         If it has no layer that computes the same.
     """
-    done: set[Slot] = set()
+    done: set[WeightSlot] = set()
     for joint in names.joints:
         variables = [slot.variable for slot in joint.slots]
         if done.intersection(joint.slots) or None in variables:
             continue
-        own = [features.to_theirs(v, np.asarray(v.numpy())) for v in variables if v is not None]
+        own = [
+            features.to_torch_order(v, np.asarray(v.numpy())) for v in variables if v is not None
+        ]
         values = _saved(joint.save, names, joint.slots[0], joint.module, own)
         if values is None:  # the next one may apply
             continue
         done.update(joint.slots)
-        given, said = len(values), len(joint.elsewhere[0])
-        if given != said:
+        given, listed = len(values), len(joint.elsewhere[0])
+        if given != listed:
             raise SaveError(
-                f"save_weights: {type(joint.module).__name__} names {said} arrays of "
+                f"save_weights: {type(joint.module).__name__} names {listed} arrays of "
                 f"{names.layout.label} for "
                 f"{', '.join(slot.attribute for slot in joint.slots)} in names_elsewhere, and its "
                 f"function returned {given}; return one for each name"
@@ -185,7 +187,7 @@ def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], A
             continue
         if isinstance(variable, Stream):  # a random state, which is no weight elsewhere
             continue
-        value = features.to_theirs(variable, np.asarray(variable.numpy()))
+        value = features.to_torch_order(variable, np.asarray(variable.numpy()))
         if slot.convert is not None:
             value = _saved(slot.convert[1], names, slot, slot.module, value)
         elif slot.axes is not None:
@@ -193,7 +195,7 @@ def _for_others(names: Names, features: Features) -> Iterator[tuple[list[str], A
         yield [name.replace("/", ".") for name in slot.elsewhere], value
 
 
-def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -> Any:
+def _saved(convert: Any, names: Names, slot: WeightSlot, module: Module, value: Any) -> Any:
     try:
         return convert(module, value)
     except ValueError as error:
@@ -209,7 +211,7 @@ def _saved(convert: Any, names: Names, slot: Slot, module: Module, value: Any) -
         ) from error
 
 
-def _says_nothing(kind: type[Module]) -> bool:
+def _has_unnamed_weights(kind: type[Module]) -> bool:
     """Return whether a class makes weights in its ``build``, and no names of them elsewhere.
 
     Variables that modules keep as attributes have the names that their class gives them.
@@ -226,7 +228,7 @@ def _warn(names: Names, features: Features) -> None:
     layout, unknown = names.layout, {}
     for slot in names.slots:
         kind = type(slot.module)
-        if not slot.state and not isinstance(slot.variable, Stream) and _says_nothing(kind):
+        if not slot.state and not isinstance(slot.variable, Stream) and _has_unnamed_weights(kind):
             unknown[names.path_of(slot.module) or slot.module.name] = kind.__name__
     if unknown:
         listed = ", ".join(f"{path} ({kind})" for path, kind in unknown.items())

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
+    AllRecords,
     ConcreteFunction,
-    Everything,
     Graph,
     Node,
     Op,
@@ -183,7 +183,7 @@ class _Steps(Recorder):
     """Record every op of a run with its results and the user's line."""
 
     def __init__(self) -> None:
-        self.records = Everything()
+        self.records = AllRecords()
         self.steps: list[tuple[str, str, Any]] = []
 
     def record(self, op: Op, inputs: Any, output: Tensor, params: dict[str, Any]) -> None:

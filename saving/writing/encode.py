@@ -479,7 +479,7 @@ class _Functions:
             inner = [x.shape[1:] for x in sample.inputs]
             try:
                 if (concrete.added or concrete.masks) and not checked:
-                    compared(*function.with_asides(concrete), sample, *variables, 0)
+                    compared(*function.with_losses_and_masks(concrete), sample, *variables, 0)
                     checked = True
                 found = compared(function, concrete, sample, *variables, order, light and not cases)
                 if found.problem is not None:

@@ -67,7 +67,7 @@ class KeptRules:
         self._keep = keep
         known = registry()
         self.active = not all(
-            op.has_own_forward_rule and not known.rules.from_elsewhere(op)
+            op.has_own_forward_rule and not known.rules.replacer_of_rules(op)
             for op in known.ops.values()
         )
         self._entries: dict[Any, _Entry] = {}
@@ -201,7 +201,7 @@ class KeptRules:
         """Return who replaced a rule of an op; refuse replacements that no file can hold."""
         if op.stored is not None:
             return "the file that it comes from"
-        elsewhere = registry().rules.from_elsewhere(op)
+        elsewhere = registry().rules.replacer_of_rules(op)
         reason = ""
         if not op.has_own_forward_rule:
             elsewhere = f"the module {getattr(op.jvp, '__module__', '?')!r} (register_jvp)"

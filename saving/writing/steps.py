@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.extend import (
+    AllRecords,
     ConcreteFunction,
     CustomGradient,
-    Everything,
     Function,
     Graph,
     Node,
@@ -57,7 +57,7 @@ class Course(Recorder):
     """
 
     def __init__(self) -> None:
-        self.records = Everything()
+        self.records = AllRecords()
         self.is_plain = True
         self.steps: list[Any] = []
         self.returned: list[Any] = []

@@ -22,10 +22,10 @@ from ...core.extend import (
     TensorSpec,
     Variable,
     flatten,
+    has_unknown_sizes,
     line_of,
     pack_like,
     structure,
-    unsure,
 )
 from ...layers import Layer
 from ..errors import SaveError
@@ -83,7 +83,9 @@ class SavedFunction(NamedTuple):
     converts: bool = False
     adding: Any = None
 
-    def with_asides(self, concrete: ConcreteFunction) -> tuple[SavedFunction, ConcreteFunction]:
+    def with_losses_and_masks(
+        self, concrete: ConcreteFunction
+    ) -> tuple[SavedFunction, ConcreteFunction]:
         """Return this function and one of its traces with losses and masks among the results."""
         return self._replace(original=self.adding), concrete.whole
 
@@ -159,7 +161,8 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
         others: list[Any] = [
             tuple(spec.shape for spec in exact.specs)
             for exact in concrete
-            if not any(unsure(spec.shape) for spec in exact.specs) and _admits(general, exact)
+            if not any(has_unknown_sizes(spec.shape) for spec in exact.specs)
+            and _admits(general, exact)
         ]
         found.append(_telling([*first, *others]))
     return found
@@ -322,7 +325,7 @@ def _variants(
             known = variants.get(key)
             variants[key] = tree if known is None else _merged(known, tree)
             shapes: Any = tuple(x.shape for x in leaves if isinstance(x, TensorSpec))
-            if not any(map(unsure, shapes)) and shapes not in seen.setdefault(key, []):
+            if not any(map(has_unknown_sizes, shapes)) and shapes not in seen.setdefault(key, []):
                 seen[key].append(shapes)
     return [(*tree, _telling(seen.get(key, []))) for key, tree in variants.items()]
 

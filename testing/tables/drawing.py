@@ -46,7 +46,7 @@ def complexes(*shape: int) -> Array:
     return np.asarray(unit(*shape) + 1j * unit(*shape))
 
 
-def apart(*shape: int) -> Array:
+def spread_numbers(*shape: int) -> Array:
     """Return numbers that all differ by 0.1 or more, and are not near 0."""
     count = int(np.prod(shape))
     spread = np.linspace(-0.1 * count - 0.35, 0.1 * count + 0.27, count)

@@ -10,7 +10,7 @@ import numpy as np
 import gradtape as gt
 
 from ..samples import Sample
-from .drawing import apart, complexes, positive, real, unit
+from .drawing import complexes, positive, real, spread_numbers, unit
 
 X, P, U, Z = real(2, 3), positive(2, 3), unit(2, 3), complexes(2, 3)
 N = np.array([[3, -2, 5], [1, 4, -7]])
@@ -72,7 +72,7 @@ SAMPLES = {
     **each("bitwise_count", (N,)),
     **each("isfinite isinf isnan", (np.array([1.0, np.inf, -np.inf, np.nan]),), (X,)),
     **each("signbit", (X,)),
-    "clip": [Sample(X, -0.9, 1.1), Sample(apart(2, 3), unit(2, 3) - 1.0, unit(3) + 1.0)],
+    "clip": [Sample(X, -0.9, 1.1), Sample(spread_numbers(2, 3), unit(2, 3) - 1.0, unit(3) + 1.0)],
     "where": [Sample(TRUTH, X, P[:1]), Sample(TRUTH[0], Z, X), Sample(TRUTH, X, 0.0)],
     "cast": [
         Sample(X, dtype="float32").without(
@@ -111,8 +111,8 @@ SAMPLES = {
     "exp_minus_square": [Sample(X), Sample(3.0 * X, scale=0.5), Sample(Z)],
     "celu": [Sample(X), Sample(3.0 * X, alpha=0.5)],
     "squareplus": [Sample(X), Sample(3.0 * X, b=0.5)],
-    "hard_shrink": [Sample(apart(2, 3)), Sample(apart(2, 3), threshold=0.25)],
-    "soft_shrink": [Sample(apart(2, 3)), Sample(apart(2, 3), threshold=0.25)],
+    "hard_shrink": [Sample(spread_numbers(2, 3)), Sample(spread_numbers(2, 3), threshold=0.25)],
+    "soft_shrink": [Sample(spread_numbers(2, 3)), Sample(spread_numbers(2, 3), threshold=0.25)],
     "elu": [Sample(X), Sample(X, alpha=0.5)],
     "leaky_relu": [Sample(X), Sample(X, alpha=0.1)],
     "gelu": [Sample(X, approximate=False), Sample(X, approximate=True)],

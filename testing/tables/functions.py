@@ -12,14 +12,14 @@ import numpy as np
 import gradtape as gt
 
 from ..samples import Sample
-from .drawing import apart, complexes, near_identity, positive, real
+from .drawing import complexes, near_identity, positive, real, spread_numbers
 
 X, P, Z, V, CUBE = real(3, 4), positive(3, 4), complexes(3, 4), real(4), real(2, 3, 2)
 N = np.array([[3, -2, 5], [1, 4, 3]])
 TRUTH = np.array([[True, False, True, True], [False, True, True, False], [True, True, False, True]])
 GAPS = X.copy()
 GAPS[0, 1] = GAPS[2, 3] = np.nan
-APART = apart(3, 4)
+APART = spread_numbers(3, 4)
 MISSING = APART.copy()
 MISSING[1, 2] = np.nan
 IMAGES, SIGNAL = real(1, 4, 4, 2), real(2, 5, 2)
@@ -343,8 +343,8 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "nn.conv1d_transpose": [Sample(SIGNAL, real(2, 3, 2)), Sample(SIGNAL, real(2, 1, 2), 2)],
     "nn.conv2d_transpose": [Sample(IMAGES, real(2, 2, 1, 2)), Sample(IMAGES, real(1, 2, 1, 2), 2)],
-    "nn.max_pool1d": [Sample(apart(2, 4, 1), 2), Sample(apart(1, 5, 2), 3, 2)],
-    "nn.max_pool2d": [Sample(apart(1, 4, 4, 1), 2)],
+    "nn.max_pool1d": [Sample(spread_numbers(2, 4, 1), 2), Sample(spread_numbers(1, 5, 2), 3, 2)],
+    "nn.max_pool2d": [Sample(spread_numbers(1, 4, 4, 1), 2)],
     "nn.avg_pool1d": [Sample(SIGNAL, 2), Sample(SIGNAL, 3, 2, padding="same")],
     "nn.avg_pool2d": [Sample(IMAGES, 2)],
     "nn.glu": [Sample(X), Sample(IMAGES, axis=1)],

@@ -9,7 +9,7 @@ import numpy as np
 import gradtape as gt
 
 from ..samples import Sample
-from .drawing import apart, complexes, positive, real
+from .drawing import complexes, positive, real, spread_numbers
 
 X, V, SCALE = real(4, 3), real(3), positive(3)
 LABELS = np.array([0, 2, 2, 1])
@@ -19,8 +19,8 @@ STEPS = {"strides": (2,), "padding": ((1, 1),), "dilations": (2,)}
 PLANE = {"strides": (1, 2), "padding": ((1, 0), (0, 1)), "dilations": (1, 1)}
 HALVES = {"window": (2,), "strides": (2,), "padding": ((0, 0),)}
 PATCHES = {"window": (2, 2), "strides": (1, 2), "padding": ((1, 0), (0, 1))}
-IMAGE = apart(1, 3, 4, 1)
-SIGNAL = apart(2, 4, 1)
+IMAGE = spread_numbers(1, 3, 4, 1)
+SIGNAL = spread_numbers(2, 4, 1)
 
 
 def with_largest(d: Any, x: Any) -> tuple[Any, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..samples import Sample
-from .drawing import apart, complexes, positive, real
+from .drawing import complexes, positive, real, spread_numbers
 
 Params = dict[str, object]
 
-X, A, P, Z = real(2, 3), apart(2, 3), positive(2, 3), complexes(2, 3)
-CUBE = apart(2, 3, 2)
+X, A, P, Z = real(2, 3), spread_numbers(2, 3), positive(2, 3), complexes(2, 3)
+CUBE = spread_numbers(2, 3, 2)
 N = np.array([[3, 0, 5], [0, 4, -7]])
 TRUTH = np.array([[True, False, True], [True, True, True]])
 OVER: tuple[Params, ...] = ({}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)})
@@ -87,9 +87,9 @@ SAMPLES = {
         Sample(x, **params).without("known sizes", reason=FOUND)
         for x, params in (
             (np.array([3, 1, 3, 2]), {}),
-            (apart(2, 3), {}),
+            (spread_numbers(2, 3), {}),
             (complexes(2, 3), {}),
-            (apart(3, 2), {"axis": 0}),
+            (spread_numbers(3, 2), {"axis": 0}),
             (N, {"axis": 0, "equal_nan": False}),
         )
     ],

@@ -6,7 +6,7 @@ import pytest
 from jobs import HERE, MISSING, run
 from killed_jobs import main
 
-from gradtape.distributed.faults.hub import describe_apart, describe_stuck
+from gradtape.distributed.faults.hub import describe_different_collectives, describe_stuck
 
 needs_mpi = pytest.mark.skipif(MISSING is not None, reason=str(MISSING))
 FAILING = HERE / "failing.py"
@@ -149,7 +149,7 @@ def test_who_is_stuck_is_told_by_what_ranks_answer() -> None:
         [],
     )
     # a report of an earlier collective says nothing about this one
-    assert describe_apart({0: state(4, "barrier"), 1: waits}) is None
+    assert describe_different_collectives({0: state(4, "barrier"), 1: waits}) is None
     # one has ended, another is at an earlier collective, a third does not answer
     found = describe_stuck({0: waits, 1: state(4, "barrier", left=False), 2: None}, 2.0, hosts)
     assert found is not None

@@ -197,11 +197,11 @@ def test_batches_and_files_take_it(name: str, tmp_path: Any) -> None:
 
 @pytest.fixture
 def replaced(request: pytest.FixtureRequest) -> Iterator[None]:
-    from gradtape.plugins.planned import Kind, Step
+    from gradtape.plugins.planned import PlanStep, StepKind
 
     def steps(lowering: Any, node: Any) -> bool:
         run = lambda x: np.maximum(x, 1.0)  # noqa: E731
-        lowering.append(Step(Kind.FRESH, "at_least_1", run, node.inputs, node.outputs))
+        lowering.append(PlanStep(StepKind.FRESH, "at_least_1", run, node.inputs, node.outputs))
         return True
 
     hooks: dict[str, Any] = {
@@ -288,10 +288,10 @@ def test_a_form_makes_an_op_a_part_of_compiled_loops(twice: Op) -> None:
 def test_a_form_in_cuda_c_is_a_part_of_kernels(twice: Op) -> None:
     from gradtape.core.extend import Graph, TensorSpec
     from gradtape.plugins.cupy.compiled.formulas import expression
-    from gradtape.plugins.planned import Kind, Step
+    from gradtape.plugins.planned import PlanStep, StepKind
 
     x = Graph("g").input(TensorSpec([3], "float32"))
-    step = Step(Kind.FRESH, "forms::twice", lambda x: x + x, (x,), (x,))
+    step = PlanStep(StepKind.FRESH, "forms::twice", lambda x: x + x, (x,), (x,))
     assert "x + x" in str(expression(step))
 
 

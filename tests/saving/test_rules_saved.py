@@ -47,7 +47,7 @@ def rules_as_before() -> Iterator[None]:
     """Fail a test that leaves a rule in the place of another: all saving would look at rules."""
     yield
     known = gt.registry()
-    assert not [name for name, op in known.ops.items() if known.rules.from_elsewhere(op)]
+    assert not [name for name, op in known.ops.items() if known.rules.replacer_of_rules(op)]
 
 
 @pytest.fixture

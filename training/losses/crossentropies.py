@@ -83,10 +83,10 @@ def binary_crossentropy(
     check_options("binary_crossentropy", from_logits, label_smoothing)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
-    return mean_of(yes_or_no(y_true, y_pred, from_logits), axis)
+    return mean_of(binary_crossentropies(y_true, y_pred, from_logits), axis)
 
 
-def yes_or_no(labels: Any, y_pred: Any, from_logits: bool) -> Any:
+def binary_crossentropies(labels: Any, y_pred: Any, from_logits: bool) -> Any:
     """Return the binary cross-entropy of each label and prediction."""
     if from_logits:
         return sigmoid_cross_entropy_with_logits(labels=labels, logits=y_pred)
@@ -293,7 +293,7 @@ def binary_focal_crossentropy(
     check_options("binary_focal_crossentropy", from_logits, label_smoothing)
     if label_smoothing:
         y_true = y_true * (1.0 - label_smoothing) + 0.5 * label_smoothing
-    values = yes_or_no(y_true, y_pred, from_logits)
+    values = binary_crossentropies(y_true, y_pred, from_logits)
     if from_logits:
         # the weight of an infinite logit is 1, or the value is 0 without it
         far = ops["isinf"](y_pred)

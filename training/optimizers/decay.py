@@ -151,7 +151,7 @@ class Excluded:
                     kind = f"{type(module).__name__}/{leaf.name}"
                     self._labels.setdefault(leaf, []).extend([kind, path + step, names + leaf.name])
 
-    def meet(self, variable: Variable, place: int) -> None:
+    def observe(self, variable: Variable, place: int) -> None:
         """Note the place of a variable among those that are trained."""
         if any(variable is known for known in self.variables):
             self.places.add(place)
@@ -228,7 +228,7 @@ class Decaying(Slots):
 
     def met(self, variable: Variable, place: int) -> None:
         """Note a variable that just got a place."""
-        self._gradtape_excluded.meet(variable, place)
+        self._gradtape_excluded.observe(variable, place)
 
     def _decays_at(self, variable: Variable, place: int) -> bool:
         """Return whether the variable at a place decays."""

@@ -39,7 +39,7 @@ from .options import (
     with_options,
 )
 from .slots import GROUPING
-from .updates import Group, do_step, traced_step
+from .updates import VariableGroup, do_step, traced_step
 
 __all__ = ["Optimizer"]
 
@@ -179,7 +179,8 @@ class Optimizer(Decaying):
         # numbers read from variables, by id, so that the host does not wait for them again
         self._gradtape_read: dict[int, tuple[Any, Any]] = {}
         self._gradtape_groups: dict[
-            tuple[int, ...], tuple[list[Group], list[Group], list[Variable], exclusive]
+            tuple[int, ...],
+            tuple[list[VariableGroup], list[VariableGroup], list[Variable], exclusive],
         ] = {}
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
@@ -248,8 +249,8 @@ class Optimizer(Decaying):
 
     def _step(
         self,
-        groups: list[Group],
-        sums: list[Group],
+        groups: list[VariableGroup],
+        sums: list[VariableGroup],
         counters: list[Variable],
         gradients: list[Any],
     ) -> None:
@@ -281,7 +282,7 @@ class Optimizer(Decaying):
                 self._write(counter, n + 1)
         self._write(self.iterations, done + 1)
 
-    def _clipped(self, gradients: list[Any], groups: list[Group]) -> list[Any]:
+    def _clipped(self, gradients: list[Any], groups: list[VariableGroup]) -> list[Any]:
         """Return the gradients, with those of these groups clipped."""
         sizes = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         if sizes == (None, None, None):
@@ -406,7 +407,7 @@ class Optimizer(Decaying):
 
     def _grouped(
         self, variables: list[Variable]
-    ) -> tuple[list[Group], list[Group], list[Variable]]:
+    ) -> tuple[list[VariableGroup], list[VariableGroup], list[Variable]]:
         """Return the variables, and the sums of their gradients, in groups; and their counters.
 
         All variables of a group have the same array type, device and dtype, share a counter, and
@@ -433,9 +434,11 @@ class Optimizer(Decaying):
                 slot: [getattr(self, slot)[places[i]] for i in members] for slot in self.slots
             }
             if SUMS in by_slot:
-                sums.append(Group(members, [by_slot.pop(SUMS)], add, True, counter))
+                sums.append(VariableGroup(members, [by_slot.pop(SUMS)], add, True, counter))
             columns = [[variables[i] for i in members], *by_slot.values()]
-            groups.append(Group(members, columns, self._step_formula(decays), lasting, counter))
+            groups.append(
+                VariableGroup(members, columns, self._step_formula(decays), lasting, counter)
+            )
         return groups, sums, list(counters)
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -22,10 +22,10 @@ from ...core.extend import (
     Variable,
     as_tensor,
     constant,
+    has_unknown_sizes,
     in_precision,
     numpy_dtype,
     ops,
-    unsure,
     warn_user,
 )
 
@@ -84,7 +84,7 @@ def checked(gradient: Any, variable: Any) -> Any:
     if type(gradient) is Tensor and isinstance(variable, Variable):  # a fast path
         array, own = gradient.array, variable.array
         shape = array.shape
-        if array.dtype is own.dtype and not unsure(shape) and shape == own.shape:
+        if array.dtype is own.dtype and not has_unknown_sizes(shape) and shape == own.shape:
             return array
     if not isinstance(variable, Variable):
         raise TypeError(
@@ -101,7 +101,7 @@ def checked(gradient: Any, variable: Any) -> Any:
             )
         gradient = as_tensor(gradient)
     array = gradient.array
-    if unsure(array.shape) or array.shape != variable.array.shape:
+    if has_unknown_sizes(array.shape) or array.shape != variable.array.shape:
         raise ValueError(
             f"apply_gradients: the gradient of variable {variable.name!r} has shape {array.shape}, "
             f"but the variable has shape {variable.shape}"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
 
-__all__ = ["Rule", "by_blocks", "returned"]
+__all__ = ["UfuncRule", "by_blocks", "returned"]
 
 Update = TypeVar("Update", bound=Callable[..., Any])
 Array = NDArray[Any]
@@ -57,7 +57,7 @@ class Term(ArrayOperators):
 
     __slots__ = ("dtype", "steps")
 
-    def __init__(self, steps: list[Step], dtype: np.dtype[Any]) -> None:
+    def __init__(self, steps: list[UfuncStep], dtype: np.dtype[Any]) -> None:
         self.steps = steps
         self.dtype = dtype
 
@@ -66,7 +66,7 @@ class Term(ArrayOperators):
         return None
 
 
-class Step(NamedTuple):
+class UfuncStep(NamedTuple):
     """A ufunc that a formula runs."""
 
     ufunc: np.ufunc
@@ -90,19 +90,21 @@ def _noted(op: Any, *inputs: Any, **params: Any) -> Term:
         raise _NotPlainError
     operands = tuple([x if type(x) is Term else np.asarray(x, like.dtype) for x in inputs])
     output = Term(like.steps, like.dtype)
-    like.steps.append(Step(ufunc, operands, output))
+    like.steps.append(UfuncStep(ufunc, operands, output))
     return output
 
 
 register_array_type(Term, 200, lambda op: partial(_noted, op))
 
 
-class Rule:
+class UfuncRule:
     """The ufuncs of a formula, with the places of their inputs and outputs."""
 
     __slots__ = ("_fixed", "_rows", "scratch")
 
-    def __init__(self, steps: Sequence[Step], given: Sequence[Term], new: Sequence[Term]) -> None:
+    def __init__(
+        self, steps: Sequence[UfuncStep], given: Sequence[Term], new: Sequence[Term]
+    ) -> None:
         #: The number of scratch arrays that it needs.
         self.scratch = 0
         last = {id(x): n for n, step in enumerate(steps) for x in step.inputs}
@@ -145,11 +147,11 @@ class Rule:
     @classmethod
     def of(
         cls, update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int
-    ) -> Rule | None:
+    ) -> UfuncRule | None:
         """Return the rule of a marked ``update``; None if it must run as written."""
         if not getattr(update, "by_blocks", False):
             return None
-        steps: list[Step] = []
+        steps: list[UfuncStep] = []
         value, gradient, *others = (Term(steps, dtype) for _ in range(2 + state + settings))
         held, told = others[:state], others[state:]
         try:

@@ -78,7 +78,7 @@ class Slots(Module):
                 if self.counter(place) in inside:
                     outside.setdefault(self.counter(place), []).append(place)
             for shared, left in outside.items():
-                own = self._count_apart(left, shared.array)
+                own = self._new_count(left, shared.array)
                 if is_noted(self, "_gradtape_cohorts"):  # the trace has a step before this one
                     own.assign(shared.value)
                 self._gradtape_cohorts = object()
@@ -111,7 +111,7 @@ class Slots(Module):
         lists = (getattr(self, slot) for slot in self.slots)
         return max(map(len, (self.trained, self.step_counts, *lists)))
 
-    def _count_apart(self, places: Iterable[int], array: Any) -> Variable:
+    def _new_count(self, places: Iterable[int], array: Any) -> Variable:
         """Return a new counter for the variables at these places."""
         with init_scope():
             own = Variable(array, trainable=False, name="steps", dtype="int64")
@@ -261,7 +261,7 @@ class Slots(Module):
         late = [place for _, place in fresh if place >= held]
         tracing = active_graph.get() is not None  # its steps before this one are not done yet
         if late and held and (tracing or int(to_numpy(self.iterations.array))):
-            self._count_apart(late, F.zeros_like(self.iterations.array))
+            self._new_count(late, F.zeros_like(self.iterations.array))
         if fresh:
             vars(self)["_gradtape_groups"] = {}  # steps without these now leave them out
         for variable, place in fresh:

@@ -1,6 +1,6 @@
 """How an optimizer updates variables: together, in flat arrays; in a trace, one after another.
 
-A :class:`Group` packs the variables of one dtype and device.
+A :class:`VariableGroup` packs the variables of one dtype and device.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...core.extend import (
-    MADE,
+    KERNEL_CACHES,
     Pending,
     Tensor,
     Variable,
@@ -25,17 +25,17 @@ from ...core.extend import (
     backend_of,
     check_same_backend,
     functions,
+    hide_arrays,
     ops,
-    put_away,
-    put_back,
+    restore_arrays,
     set_arrays,
     settled,
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
-from .rules import Rule, returned
+from .rules import UfuncRule, returned
 
-__all__ = ["Group", "do_step", "traced_step"]
+__all__ = ["VariableGroup", "do_step", "traced_step"]
 
 Array = NDArray[Any]
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
@@ -47,7 +47,7 @@ SMALL = 1 << 14
 
 
 def do_step(
-    groups: Sequence[Group], gradients: Sequence[Any], settings: Sequence[tuple[Any, ...]]
+    groups: Sequence[VariableGroup], gradients: Sequence[Any], settings: Sequence[tuple[Any, ...]]
 ) -> None:
     """Update the variables of all groups, or of none if that fails.
 
@@ -72,7 +72,7 @@ def do_step(
             group.end()
 
 
-class _Block(NamedTuple):
+class _UpdateBlock(NamedTuple):
     """A part of the flat arrays, updated in one go."""
 
     start: int
@@ -82,7 +82,7 @@ class _Block(NamedTuple):
     offset: int | None
 
 
-class Group:
+class VariableGroup:
     """Variables that are updated together, as one flat array; each slot is a flat array, too.
 
     The variables hold parts of the flat arrays. Each step creates new flat arrays. It reuses an old
@@ -91,9 +91,9 @@ class Group:
     """
 
     __slots__ = (
-        "_away",
         "_blocks",
         "_copies",
+        "_detached",
         "_gradients",
         "_is_marked",
         "_lasting",
@@ -134,10 +134,10 @@ class Group:
         self._copies: list[Any] = [None] * len(self.variables)
         self.xp = backend_of(columns[0][0].array).xp
         self._on_tensors = False
-        self._rules: dict[tuple[int, int], Rule | None] = {}
+        self._rules: dict[tuple[int, int], UfuncRule | None] = {}
         self._blocks = list(_blocks(bounds, columns[0][0].dtype.itemsize))
         self._scratch: list[Array] = []
-        self._away: list[int] = []
+        self._detached: list[int] = []
         self._new: list[Any] = []
         self._gradients: list[Any] = []
         self._rule_now: Any = None
@@ -150,7 +150,7 @@ class Group:
 
     def gather(self) -> None:
         """Rebuild the flat arrays whose variables or slots were assigned."""
-        self._away = []  # left by an interrupted step; its arrays are read as copies
+        self._detached = []  # left by an interrupted step; its arrays are read as copies
         if hold(self.variables, self.flats.parts):
             return
         for k, column in enumerate(self.flats.columns):
@@ -208,14 +208,14 @@ class Group:
         self._on_tensors = True
         return found
 
-    def _rule(self, settings: tuple[Any, ...]) -> Rule | None:
+    def _rule(self, settings: tuple[Any, ...]) -> UfuncRule | None:
         """Return the formula as a rule; None if it cannot run block by block."""
         value, *state = self.flats.arrays
         if type(value) is not np.ndarray or not all(type(x) is float for x in settings):
             return None
-        key = len(settings), MADE.count
+        key = len(settings), KERNEL_CACHES.count
         if key not in self._rules or not self._lasting:
-            self._rules[key] = Rule.of(self._update, value.dtype, len(state), len(settings))
+            self._rules[key] = UfuncRule.of(self._update, value.dtype, len(state), len(settings))
         return self._rules[key]
 
     def calls(self, in_place: bool) -> list[tuple[Any, ...]]:
@@ -248,26 +248,26 @@ class Group:
         flats = self.flats
         if in_place:
             # no variable holds a part of those that were gathered just now
-            self._away = [k for k in range(len(flats.arrays)) if flats.is_cut(k)]
-            for k in self._away:
-                put_away(self.variables[flats.columns[k]], self._copies[flats.columns[k]])
-            for k in self._away[:]:
+            self._detached = [k for k in range(len(flats.arrays)) if flats.is_cut(k)]
+            for k in self._detached:
+                hide_arrays(self.variables[flats.columns[k]], self._copies[flats.columns[k]])
+            for k in self._detached[:]:
                 if not flats.is_alone(k, others=1):  # besides the copy
                     self._put_back(k)
         return [
-            flat if k in self._away or not flats.is_cut(k) else np.empty_like(flat)
+            flat if k in self._detached or not flats.is_cut(k) else np.empty_like(flat)
             for k, flat in enumerate(flats.arrays)
         ]
 
     def _put_back(self, k: int) -> None:
         column = self.flats.columns[k]
-        put_back(self.variables[column], self.flats.parts[column])
-        self._away.remove(k)
+        restore_arrays(self.variables[column], self.flats.parts[column])
+        self._detached.remove(k)
 
     def commit(self) -> None:
         """Assign the parts of the new flat arrays to the variables and slots."""
         for k, flat in enumerate(settled(self._new)):
-            if k not in self._away:
+            if k not in self._detached:
                 self._commit(k, flat)
         self._new = []
 
@@ -285,7 +285,7 @@ class Group:
 
     def end(self) -> None:
         """Put back the parts that were taken away, and drop the gradients."""
-        for k in self._away[:]:
+        for k in self._detached[:]:
             self._put_back(k)
         self._gradients = []
 
@@ -309,7 +309,7 @@ def _as_array(x: Any, like: Any) -> Any:
     return backend_of(like).xp.astype(array, like.dtype)
 
 
-def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_Block]:
+def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_UpdateBlock]:
     """Yield the blocks of a flat array whose parts have these bounds."""
     block, small = BLOCK // itemsize, SMALL // itemsize
     if bounds[-1][1] <= block:
@@ -317,17 +317,17 @@ def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_
     first = start = stop = 0  # of small members that will share a block
     for i, (a, b, _) in enumerate(bounds):
         if stop > start and (b - start > block or b - a >= small):
-            yield _Block(start, stop, slice(first, i), None)
+            yield _UpdateBlock(start, stop, slice(first, i), None)
             start = stop
         if b - a >= small:
             for at in range(a, b, block):
-                yield _Block(at, min(at + block, b), slice(i, i + 1), at - a)
+                yield _UpdateBlock(at, min(at + block, b), slice(i, i + 1), at - a)
             start, first = b, i + 1
         elif start == stop:
             start, first = a, i
         stop = b
     if stop > start:
-        yield _Block(start, stop, slice(first, len(bounds)), None)
+        yield _UpdateBlock(start, stop, slice(first, len(bounds)), None)
 
 
 _QUIET = frozenset(("ignore", "warn", "print"))
@@ -357,7 +357,7 @@ def traced_step(optimizer: Any, gradients: list[Any], variables: list[Variable])
     members: dict[Variable, list[int]] = {}
     for i, place in enumerate(places):
         members.setdefault(optimizer.counter(place), []).append(i)
-    steps = _Step(optimizer, variables, places, rate)
+    steps = _UpdateStep(optimizer, variables, places, rate)
     if every is None:
         clipped_ones = steps.clip(given)
         for counter, chosen in members.items():
@@ -372,7 +372,7 @@ def traced_step(optimizer: Any, gradients: list[Any], variables: list[Variable])
 
 
 def _accumulate(
-    steps: _Step, members: dict[Variable, list[int]], given: list[Any], every: int
+    steps: _UpdateStep, members: dict[Variable, list[int]], given: list[Any], every: int
 ) -> None:
     """Add the gradients to the sums; update the variables for which these are complete."""
     held = [getattr(steps.optimizer, SUMS)[place] for place in steps.places]
@@ -403,7 +403,7 @@ def _accumulate(
         functions["cond"](due[counter], update, gather)
 
 
-class _Step(NamedTuple):
+class _UpdateStep(NamedTuple):
     """What the updates of one step have in common."""
 
     optimizer: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .together import Together as Together
+from .together import TrainingRanks as TrainingRanks
 from .together import WholeRanks as WholeRanks
 from .together import together as together
 from .trainers import ParallelTrainer as ParallelTrainer

@@ -1,4 +1,4 @@
-"""``Together``: what the ranks of a job compare, agree on, and leave to rank 0."""
+"""``TrainingRanks``: what the ranks of a job compare, agree on, and leave to rank 0."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ...core.extend import (
     BatchRows,
     Communicator,
     Module,
+    StopRequest,
     Tensor,
     Variable,
-    Wish,
     as_group_of_one,
     backend_of,
     batch_rows,
@@ -28,24 +28,24 @@ from ...core.extend import (
     flatten,
     map_structure,
     ranks_in_words,
+    stop_request,
     to_numpy,
     told_by_ranks,
-    wish,
 )
 from ...data import sharding_of
 from ...distributed import Group
 from ...distributed.agreement import agree, compare
 from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
-from ..ranks import ALONE, Alone, DeferredInterrupt, Layout, Part
+from ..ranks import ALONE, BatchLayout, DeferredInterrupt, RankPart, SingleRank
 
-__all__ = ["Rows", "Together", "WholeRanks", "sample_of", "together"]
+__all__ = ["RankRows", "TrainingRanks", "WholeRanks", "sample_of", "together"]
 
 #: The number of rows of data that ranks compare.
 _ROWS = 256
 
 
-class Together(Alone):
+class TrainingRanks(SingleRank):
     """The ranks of a job that train one model.
 
     Parameters
@@ -57,7 +57,7 @@ class Together(Alone):
     def __init__(self, group: Group) -> None:
         self.group = group
         self.first = group.rank == 0
-        self.wish = Wish()
+        self.stop_request = StopRequest()
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
         """Return all callbacks on rank 0; on other ranks, those that write no files."""
@@ -66,13 +66,13 @@ class Together(Alone):
 
     # -- shares --------------------------------------------------------------------------------
 
-    def share(self, count: int) -> Layout:
+    def share(self, count: int) -> BatchLayout:
         """Return how ranks share a batch. The first ranks have one row more if it is uneven."""
         size, rank = self.group.size, self.group.rank
         if count < size:
-            return Layout(rank, (count,) * size, repeated=True)
+            return BatchLayout(rank, (count,) * size, repeated=True)
         whole, rest = divmod(count, size)
-        return Layout(rank, tuple(whole + (i < rest) for i in range(size)))
+        return BatchLayout(rank, tuple(whole + (i < rest) for i in range(size)))
 
     def shares(self, data: Any) -> Any:
         """Return data from which each rank takes its rows, or a rank's own shard."""
@@ -98,18 +98,18 @@ class Together(Alone):
             )
 
     @contextmanager
-    def working_on(self, layout: Layout) -> Iterator[None]:
+    def working_on(self, layout: BatchLayout) -> Iterator[None]:
         """Run a step on a part of a batch."""
         rows = BatchRows(layout.counts[layout.rank], (layout.start, layout.total))
-        places, wishes = batch_rows.set(rows), wish.set(self.wish)
+        places, wishes = batch_rows.set(rows), stop_request.set(self.stop_request)
         try:
             with collectives_agreed(), self.group.step("a step of fit"):
                 yield
         finally:
-            wish.reset(wishes)
+            stop_request.reset(wishes)
             batch_rows.reset(places)
 
-    def rows(self, data: Any) -> Rows:
+    def rows(self, data: Any) -> RankRows:
         """Return the object that predicts with all ranks."""
         shards = sharding_of(data.source) if hasattr(data, "source") else None
         if shards is not None:
@@ -118,7 +118,7 @@ class Together(Alone):
                 "rank passes the whole data. Leave out shard(), or leave out distributed for the "
                 "outputs of this rank's own shard"
             )
-        return Rows(self.share, sample_of)
+        return RankRows(self.share, sample_of)
 
     # -- agreement -----------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class Together(Alone):
 
     def interrupt(self) -> DeferredInterrupt:
         """Return the object that records Ctrl-C on any rank."""
-        self.wish = Wish()
+        self.stop_request = StopRequest()
         return SharedInterrupt(self)
 
     def agree_on(self, method: str, settings: Mapping[str, Any]) -> None:
@@ -185,15 +185,15 @@ class Together(Alone):
         return SharedKeeper(self, keeper, session)
 
 
-class WholeRanks(Together):
+class WholeRanks(TrainingRanks):
     """The processes of a job, each with some of its devices."""
 
-    def share(self, count: int) -> Layout:
+    def share(self, count: int) -> BatchLayout:
         """Return how processes share a batch: evenly if it divides; otherwise each has all rows."""
         size, rank = self.group.size, self.group.rank
         if count % self.group.devices:
-            return Layout(rank, (count,) * size, repeated=True)
-        return Layout(rank, (count // size,) * size)
+            return BatchLayout(rank, (count,) * size, repeated=True)
+        return BatchLayout(rank, (count // size,) * size)
 
     def average(self, variables: Sequence[Variable]) -> None:
         """Do nothing: the variables already reflect the whole batch."""
@@ -210,7 +210,7 @@ class Shards:
         This rank's batches.
     """
 
-    def __init__(self, ranks: Together, data: Any) -> None:
+    def __init__(self, ranks: TrainingRanks, data: Any) -> None:
         self._ranks, self._data = ranks, data
         lengths = communicator().all_gather(np.array(-1 if data.length is None else data.length))
         self.length = None if lengths.min() < 0 else int(lengths.min())
@@ -219,7 +219,7 @@ class Shards:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._data, name)
 
-    def batches(self, generator: Any = None, first: int = 0) -> Iterator[Part]:
+    def batches(self, generator: Any = None, first: int = 0) -> Iterator[RankPart]:
         """Yield this rank's batches while all ranks have one."""
         found = communicator()
         for batch in chain(self._data.batches(generator, first), [None]):
@@ -228,7 +228,7 @@ class Shards:
             if 0 in counts:
                 self._warn(counts)
                 return
-            yield Part(batch, Layout(found.rank, tuple(counts)))
+            yield RankPart(batch, BatchLayout(found.rank, tuple(counts)))
 
     def _warn(self, counts: list[int]) -> None:
         more = [rank for rank, n in enumerate(counts) if n]
@@ -245,28 +245,28 @@ class Shards:
 class SharedInterrupt(DeferredInterrupt):
     """Records Ctrl-C on one rank. All ranks learn it from the same message, and stop together."""
 
-    def __init__(self, ranks: Together) -> None:
+    def __init__(self, ranks: TrainingRanks) -> None:
         self._ranks = ranks
         super().__init__()
 
     @property
     def requested(self) -> bool:
         """Whether any rank was interrupted, and all ranks know."""
-        return self._ranks.wish.granted
+        return self._ranks.stop_request.granted
 
     @requested.setter
     def requested(self, value: bool) -> None:
-        self._ranks.wish.asked = value
+        self._ranks.stop_request.asked = value
 
     def settle(self) -> None:
         """Ask the other ranks."""
-        if self._ranks.any(self._ranks.wish.asked or self._ranks.wish.granted):
-            self._ranks.wish.granted = True
+        if self._ranks.any(self._ranks.stop_request.asked or self._ranks.stop_request.granted):
+            self._ranks.stop_request.granted = True
 
     def _note(self, number: int, frame: Any) -> None:
-        if self._ranks.wish.asked:
+        if self._ranks.stop_request.asked:
             raise KeyboardInterrupt
-        self._ranks.wish.asked = True
+        self._ranks.stop_request.asked = True
 
 
 class SharedKeeper:
@@ -282,7 +282,7 @@ class SharedKeeper:
         What is trained. Its variables are the same on all ranks.
     """
 
-    def __init__(self, ranks: Together, keeper: Any, session: Any) -> None:
+    def __init__(self, ranks: TrainingRanks, keeper: Any, session: Any) -> None:
         self._ranks, self._keeper, self._session = ranks, keeper, session
 
     @property
@@ -342,7 +342,7 @@ class SharedKeeper:
         return self._keeper.plan(path)
 
 
-def together(group: Any, method: str) -> Alone:
+def together(group: Any, method: str) -> SingleRank:
     """Return the cooperation of a group's ranks; see ``ranks_and_trainer``."""
     if not isinstance(group, Group):
         raise TypeError(
@@ -353,7 +353,7 @@ def together(group: Any, method: str) -> Alone:
         return WholeRanks(group)
     if group.size == 1:
         return ALONE
-    return Together(group)
+    return TrainingRanks(group)
 
 
 def sample_of(*parts: Any) -> list[Any]:
@@ -394,7 +394,7 @@ def _in_words(value: Any) -> str:
 # -- predictions ----------------------------------------------------------------------------------
 
 
-class Rows:
+class RankRows:
     """This rank's rows of batches that all ranks have, and all ranks' outputs for them.
 
     Parameters
@@ -406,10 +406,10 @@ class Rows:
     """
 
     def __init__(
-        self, share: Callable[[int], Layout], sample: Callable[..., Sequence[Any]]
+        self, share: Callable[[int], BatchLayout], sample: Callable[..., Sequence[Any]]
     ) -> None:
         self._share, self._sample = share, sample
-        self._layouts: list[Layout] = []
+        self._layouts: list[BatchLayout] = []
 
     def of(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield this rank's rows of each batch."""

@@ -34,8 +34,8 @@ from ...core.extend import (
     ops,
     pack_like,
     reducing,
+    stop_request,
     to_numpy,
-    wish,
 )
 from ...distributed import broadcast_variables
 from ...distributed.agreement import agree_on_graph
@@ -46,11 +46,11 @@ from ..checks import FirstBatchChecks, whats_not_finite
 from ..loss_scaling import LossScaleOptimizer
 from ..losses.loss import Loss
 from ..names import stated
-from ..ranks import Layout, Part
+from ..ranks import BatchLayout, RankPart
 from ..runs.batches import Values
-from ..runs.step import Step, differing
+from ..runs.step import BatchStep, differing
 from ..runs.trainer import Trainer
-from .together import Together, WholeRanks, sample_of
+from .together import TrainingRanks, WholeRanks, sample_of
 
 __all__ = ["ParallelTrainer", "WholeTrainer"]
 
@@ -66,10 +66,10 @@ class ParallelTrainer(Trainer):
         As for :class:`Trainer`.
     """
 
-    def __init__(self, ranks: Together, *given: Any, **options: Any) -> None:
+    def __init__(self, ranks: TrainingRanks, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.ranks = ranks
-        self.layout = Layout(0, (1,))
+        self.layout = BatchLayout(0, (1,))
         self._alike = False
         self._compared: set[str] = set()
         self._apart = True  # whether each rank computes the loss of its own examples
@@ -78,11 +78,11 @@ class ParallelTrainer(Trainer):
 
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterable[Any]:
         """Yield this rank's parts of batches."""
-        waiting: deque[Layout] = deque()
+        waiting: deque[BatchLayout] = deque()
 
         def parts() -> Iterator[Any]:
             for batch in batches:
-                part = batch if isinstance(batch, Part) else self._cut(batch)
+                part = batch if isinstance(batch, RankPart) else self._cut(batch)
                 waiting.append(part.layout)
                 yield part.batch
 
@@ -90,7 +90,7 @@ class ParallelTrainer(Trainer):
             self.layout = waiting.popleft()
             yield batch
 
-    def _cut(self, batch: Any) -> Part:
+    def _cut(self, batch: Any) -> RankPart:
         """Return this rank's rows of a batch that all ranks pass."""
         count = len(flatten(batch[0])[0])
         if "batches" not in self._compared:
@@ -103,7 +103,7 @@ class ParallelTrainer(Trainer):
             )
         layout = self.ranks.share(count)
         rows = slice(layout.start, layout.stop)
-        return Part(map_structure(lambda x: Tensor(x.array[rows, ...]), batch), layout)
+        return RankPart(map_structure(lambda x: Tensor(x.array[rows, ...]), batch), layout)
 
     def count(self, batch: tuple[Any, ...]) -> int:
         """Return the number of examples that all ranks have of a batch."""
@@ -163,7 +163,7 @@ class ParallelTrainer(Trainer):
                 f"fit: {told}The model is restored to the beginning of this epoch"
             ) from None
 
-    def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
+    def _run(self, step: BatchStep, batch: tuple[Any, ...]) -> Values:
         step.layout, step.size = self.layout, self.layout.total
         with self.ranks.working_on(self.layout):
             return super()._run(step, batch)
@@ -178,8 +178,8 @@ class ParallelTrainer(Trainer):
                 parts, total, losses = self._forward(x, y, weight, True, look)
                 scaled = self.optimizer.scale_loss(total)
             reduction.weight = self._weight()
-            values, told = self._told(parts, total, losses, look)
-            reduction.beside = list(told.values())
+            values, told = self._batch_values(parts, total, losses, look)
+            reduction.companions = list(told.values())
             if active_graph.get() is None:
                 self._fetch()  # while the device computes: the next line waits for it
             self._update(tape.gradient(scaled, self.variables))
@@ -199,12 +199,12 @@ class ParallelTrainer(Trainer):
     def _test(
         self, x: Any, y: Any = None, weight: Any = None, look: FirstBatchChecks | None = None
     ) -> Values:
-        values, told = self._told(*self._forward(x, y, weight, False, look), look)
+        values, told = self._batch_values(*self._forward(x, y, weight, False, look), look)
         reduction = Reduction(self._weight())
         found = reduction.averages([reduction.weigh(part) for part in told.values()])
         return _averaged(values, dict(zip(told, found, strict=True)))
 
-    def _told(
+    def _batch_values(
         self,
         parts: tuple[Any, Any, Any],
         total: Tensor,
@@ -234,8 +234,8 @@ class ParallelTrainer(Trainer):
 
     # -- whole batches -------------------------------------------------------------------------
 
-    def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
-        self.objective.meet(y)
+    def _loss_inputs(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
+        self.objective.observe(y)
         masked = any(mask_of(leaf) is not None for leaf in flatten(predicted))
         heads = self.objective.heads
         self._apart = not masked and all(_is_mean(head.loss) for head in heads)
@@ -326,7 +326,7 @@ class WholeTrainer(ParallelTrainer):
 
     # the steps and their losses are those of a single process
     _train, _test = Trainer._train, Trainer._test
-    _held_against, _added = Trainer._held_against, Trainer._added
+    _loss_inputs, _added = Trainer._loss_inputs, Trainer._added
 
     def __init__(self, ranks: WholeRanks, *given: Any, **options: Any) -> None:
         super().__init__(ranks, *given, **options)
@@ -341,7 +341,7 @@ class WholeTrainer(ParallelTrainer):
     def ahead(self, batches: Iterable[Any], early: bool) -> Iterator[Any]:
         """Yield batches unchanged: the engine moves them to its devices."""
         for batch in batches:
-            part = batch if isinstance(batch, Part) else self._cut(batch)
+            part = batch if isinstance(batch, RankPart) else self._cut(batch)
             self.layout = part.layout
             yield part.batch
 
@@ -358,15 +358,15 @@ class WholeTrainer(ParallelTrainer):
         """Forget the loss of a step that was undone."""
         self._number = None
 
-    def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
-        token = wish.set(self.ranks.wish)
+    def _run(self, step: BatchStep, batch: tuple[Any, ...]) -> Values:
+        token = stop_request.set(self.ranks.stop_request)
         try:
             return Trainer._run(self, step, batch)
         finally:
-            wish.reset(token)
+            stop_request.reset(token)
 
 
-class WholeStep(Step):
+class WholeStep(BatchStep):
     """A step of training or evaluation, as one program over the batch of all processes.
 
     Parameters
@@ -374,7 +374,7 @@ class WholeStep(Step):
     trainer
         The trainer of the step.
     step, what
-        As for :class:`Step`.
+        As for :class:`BatchStep`.
     """
 
     def __init__(self, trainer: WholeTrainer, step: Any, what: str) -> None:
@@ -431,7 +431,7 @@ class WholeStep(Step):
             self._whole = None
 
 
-def _of_all(x: Any, layout: Layout) -> Any:
+def _of_all(x: Any, layout: BatchLayout) -> Any:
     """Return the rows of all processes, whose numbers of rows differ."""
     most = max(layout.counts)
     own = np.ascontiguousarray(to_numpy(x.array))

@@ -271,7 +271,7 @@ class ClassWeights:
             return weight * weights_like(found, weight)
         return weights_like(weight, found.astype(weight.dtype)) * found
 
-    def meet(self, y: Any) -> None:
+    def observe(self, y: Any) -> None:
         """Note the classes in all labels to train on, before the first batch."""
         self.note(self._classes_of(y))
 

@@ -51,13 +51,13 @@ def run_epochs(
     -----
     After Ctrl-C the run ends with the current batch, and the history does not include that epoch.
     """
-    session, tell = run.session, run.listeners.tell
+    session, notify = run.session, run.listeners.notify
     run.attach()
-    tell("on_train_begin")
+    notify("on_train_begin")
     run.begin()
     with run.ranks.interrupt() as interrupt:
         while run.epoch < run.epochs and not run.stopped:
-            tell("on_epoch_begin", run.epoch)
+            notify("on_epoch_begin", run.epoch)
             session.begin_epoch()
             run.begin_epoch()
             held = held_out if _is_due(run.epoch + 1, validation_freq) else None
@@ -67,10 +67,10 @@ def run_epochs(
                     session.settle()
                     if held is not None and not interrupt.requested:
                         run.seed(held, run.epoch)
-                        tell("on_test_begin")
+                        notify("on_test_begin")
                         batches = run.listeners.around(first_batches(held, validation_steps))
                         values = session.evaluate(batches, lambda: interrupt.requested)
-                        tell("on_test_end", {f"val_{name}": x for name, x in values.items()})
+                        notify("on_test_end", {f"val_{name}": x for name, x in values.items()})
                         logs |= {f"val_{name}": value for name, value in values.items()}
                     interrupt.settle()
                     if interrupt.requested:
@@ -89,7 +89,7 @@ def run_epochs(
     run.history.interrupted = interrupt.requested
     if not interrupt.requested:  # otherwise the run may be resumed from here
         session.finish()
-    tell("on_train_end")
+    notify("on_train_end")
     return run.history
 
 
@@ -97,10 +97,10 @@ def _epoch(run: Run, interrupt: DeferredInterrupt, shown: Progress) -> dict[str,
     """Do the remaining steps of an epoch, or those until Ctrl-C; return its values."""
     batches = run.session.ahead(run.batches(), run.data.early)
     for i, batch in enumerate(batches, run.batch):
-        run.listeners.tell("on_train_batch_begin", i)
+        run.listeners.notify("on_train_batch_begin", i)
         run.trained(run.session.train(batch))
         shown.batch(run.logs)
-        stopped = run.told_to_stop()
+        stopped = run.is_stop_requested()
         if interrupt.requested or stopped:
             break
         run.save_within()

@@ -112,7 +112,7 @@ class Objective:
     Attributes
     ----------
     heads : list of Head
-        One for each output. If the outputs are unknown, :meth:`meet` creates them.
+        One for each output. If the outputs are unknown, :meth:`observe` creates them.
     names : tuple of str
         The names of all values, ``"loss"`` first.
     """
@@ -203,7 +203,7 @@ class Objective:
         pairs = [(x, head.kind) for head in self.heads for x in head.metrics.values()]
         return knowing_losses([pair for pair in pairs if isinstance(pair[0], known_metrics.Metric)])
 
-    def meet(self, y: Any) -> None:
+    def observe(self, y: Any) -> None:
         """Infer the number of outputs from labels, if it is still unknown."""
         if not self.several and isinstance(y, (list, tuple, dict)):
             names = tuple(y) if isinstance(y, dict) else [f"output_{i}" for i in range(len(y))]
@@ -211,7 +211,7 @@ class Objective:
 
     def check(self, y: Any, what: str) -> None:
         """Raise if labels are invalid for the losses."""
-        self.meet(y)
+        self.observe(y)
         for head, labels in zip(self.heads, self._labels(y, what)):
             if labels is not None:
                 check_labels(head.loss, head.kind, labels, what)
@@ -314,7 +314,7 @@ class Objective:
         counts: dict[str, Tensor] = {}
         for head, labels, output, share in self._parts(y, predicted, weight):
             if look is not None and head.needs_labels:
-                look.meet(labels, output, head.loss, head.kind)
+                look.observe(labels, output, head.loss, head.kind)
             if head.loss is None:
                 continue
             value, count = head.minimised(labels, output, share)

@@ -16,7 +16,7 @@ from ..callbacks.callback import number_of
 from ..checks import warn_of_shuffled
 from ..data import Batches, Examples
 from ..names import as_count
-from ..ranks import ALONE, Alone
+from ..ranks import ALONE, SingleRank
 from .session import Callbacks, History, Session
 
 __all__ = ["Run", "as_epochs"]
@@ -96,7 +96,7 @@ class Run:
         save_every: Any = None,
         resume: bool = False,
         steps_per_epoch: Any = None,
-        ranks: Alone = ALONE,
+        ranks: SingleRank = ALONE,
     ) -> None:
         self.session, self.data, self.ranks = session, data, ranks
         self.listeners = Callbacks(callbacks)
@@ -268,9 +268,9 @@ class Run:
         self.batch += 1
         self.logs = logs
 
-    def told_to_stop(self) -> bool:
+    def is_stop_requested(self) -> bool:
         """Call callbacks after a batch; return whether one of them, on any rank, asks to stop."""
-        stopped = self.listeners.tell("on_train_batch_end", self.batch - 1, self.logs)
+        stopped = self.listeners.notify("on_train_batch_end", self.batch - 1, self.logs)
         if self._listened is None:  # on any rank: all take part, or none
             listened = bool(self.listeners.by_event["on_train_batch_end"])
             self._listened = self.ranks.any(listened)
@@ -285,7 +285,7 @@ class Run:
         """Call callbacks at the end of an epoch, and save; return whether to end the run."""
         epoch = self.epoch
         self.epoch, self.batch, self.logs = epoch + 1, 0, {}
-        self.stopped = self.ranks.any(self.listeners.tell("on_epoch_end", epoch, logs))
+        self.stopped = self.ranks.any(self.listeners.notify("on_epoch_end", epoch, logs))
         self.history.append(epoch, _numbers(logs))
         if self._keeper is not None:
             if self.steps_per_epoch is None:

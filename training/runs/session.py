@@ -180,7 +180,7 @@ class Callbacks:
                 methods["on_epoch_end"] = callback
             for event, method in methods.items():
                 if method is not None:
-                    self.by_event[event].append(_as_told(method, _EVENTS[event]))
+                    self.by_event[event].append(_with_argument_count(method, _EVENTS[event]))
             waiting = [event for event in _NEVER if hasattr(callback, event)]
             if waiting:
                 warn_user(
@@ -200,7 +200,7 @@ class Callbacks:
         if self._model is not None:  # from an earlier run, or a loop that you write
             vars(self._model).pop("stop_training", None)
         for callback, _ in self._objects:
-            _asks(callback)
+            _requests_stop(callback)
             if hasattr(type(callback), "measured"):
                 callback.measured = None if measured is None else tuple(measured)
             for name in ("model", "optimizer"):
@@ -211,7 +211,7 @@ class Callbacks:
         """Return the callbacks that are not plain functions."""
         return [callback for callback, _ in self._objects]
 
-    def tell(self, event: str, *arguments: Any) -> bool:
+    def notify(self, event: str, *arguments: Any) -> bool:
         """Call the callbacks for an event; return whether one has asked to stop."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are called
         if event == "on_train_begin":  # what it made belongs to this run: paths, times, settings
@@ -223,7 +223,7 @@ class Callbacks:
         if answers and bool(vars(self._model).pop("stop_training", False)):
             asked = True
         for callback, _ in self._objects if answers else ():
-            asked = _asks(callback) or asked
+            asked = _requests_stop(callback) or asked
         self.stopped = self.stopped or asked
         return self.stopped
 
@@ -234,9 +234,9 @@ class Callbacks:
             yield from batches
             return
         for i, batch in enumerate(batches):
-            self.tell("on_test_batch_begin", i)
+            self.notify("on_test_batch_begin", i)
             yield batch
-            self.tell("on_test_batch_end", i)
+            self.notify("on_test_batch_end", i)
 
     def states(self) -> list[dict[str, Any]]:
         """Return the state of each callback that is an object.
@@ -281,7 +281,7 @@ class Callbacks:
                     vars(callback)[name] = copy.deepcopy(value)
 
 
-def _asks(callback: Any) -> bool:
+def _requests_stop(callback: Any) -> bool:
     """Return whether a callback of gradtape asks to stop; the next call returns false."""
     return isinstance(callback, Callback) and bool(vars(callback).pop("_asks_to_stop", False))
 
@@ -293,7 +293,7 @@ def _is_namespace(kind: type) -> bool:
     return bool(held) and all(isinstance(x, (staticmethod, classmethod)) for x in held)
 
 
-def _as_told(method: Callable[..., Any], count: int) -> Callable[..., Any]:
+def _with_argument_count(method: Callable[..., Any], count: int) -> Callable[..., Any]:
     """Return a method that takes ``count`` arguments; Keras's take ``logs`` as one more."""
     try:
         signature = inspect.signature(method)

@@ -1,4 +1,4 @@
-"""``Step``: a step of training or evaluation, compiled if that is worthwhile and correct.
+"""``BatchStep``: a step of training or evaluation, compiled if that is worthwhile and correct.
 
 A graph repeats what Python did while it was traced. So a number that a loss, a metric, a schedule
 or a layer reads from an object, a closure or a global variable is as it was then, although a
@@ -38,7 +38,7 @@ from ...core.extend import (
 from ..callbacks.callback import Callback
 from .session import is_plain
 
-__all__ = ["MODES", "Constant", "Step", "constants_of", "differing", "put_back"]
+__all__ = ["MODES", "BatchStep", "Constant", "constants_of", "differing", "restore_plain_values"]
 
 MODES = ("auto", True, False)
 #: The number of steps of one shape that are worth a trace; and, where that number is unknown, the
@@ -48,7 +48,7 @@ _WORTH, _PATIENCE = 64, 32
 _QUICKER = 4
 
 
-class Step:
+class BatchStep:
     """A function of a batch, run as Python or as a graph for each shape.
 
     Parameters
@@ -67,7 +67,7 @@ class Step:
         A function that returns the values that a trace takes from Python objects, by name.
     loops
         Whether the step has recurrent loops, which gain most from a trace.
-    everything
+    compare_all_results
         Whether to check a trace by everything that the step returns, instead of the loss.
     """
 
@@ -79,12 +79,12 @@ class Step:
         variables: Callable[[], Iterable[Any]],
         attributes: Callable[[], dict[str, Constant]],
         loops: bool = False,
-        everything: bool = False,
+        compare_all_results: bool = False,
     ) -> None:
         self.step, self.mode, self.what = step, mode, what
         self._variables, self._attributes = variables, attributes
         self._share = _QUICKER if loops else 1
-        self._everything = everything
+        self._compare_all_results = compare_all_results
         self._ready: dict[Any, ConcreteFunction] = {}
         self._traced_with: dict[str, Constant] = {}
         self._served = 0
@@ -133,7 +133,7 @@ class Step:
             traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
             concrete = traced.get_concrete_function(*leaves)
         except Exception as error:
-            put_back(before, self._attributes())
+            restore_plain_values(before, self._attributes())
             self._refuse(str(error).partition("\n")[0], error)
             return self.step(*batch, look=look)
         held = {v: v.array for v in (*concrete.graph.variables, *self._variables())}
@@ -147,7 +147,7 @@ class Step:
         after = self._attributes()
         changed = differing(before, after)
         if changed:
-            put_back(before, after)  # counters that count both runs
+            restore_plain_values(before, after)  # counters that count both runs
             self._refuse(f"it changes {changed}, which a graph would not do in each step")
             return self.step(*batch)
         found = concrete.call_flat(leaves)
@@ -165,7 +165,7 @@ class Step:
 
     def _differ(self, found: Any, expected: Any) -> str:
         """Return how a trace's result differs from Python's; an empty text if it does not."""
-        if self._everything:
+        if self._compare_all_results:
             pairs = zip(flatten(found), flatten(expected), strict=True)
             alike = all(_close(a, b) for a, b in pairs)
             return "" if alike else "its trace returns another result than Python"
@@ -237,7 +237,7 @@ def differing(before: dict[str, Constant], after: dict[str, Constant]) -> str:
     return ""
 
 
-def put_back(before: dict[str, Constant], after: dict[str, Constant]) -> None:
+def restore_plain_values(before: dict[str, Constant], after: dict[str, Constant]) -> None:
     """Set plain values, except lists and dictionaries, to what they were before."""
     for name in _changed(before, after):
         old = before.get(name)
@@ -434,10 +434,10 @@ def _attributes_of(value: Any) -> Iterator[tuple[str, Any, Callable[[Any], Any]]
         for name, item in list(vars(base).items()):
             if name not in met and not name.startswith("__") and is_plain(item):
                 met.add(name)
-                yield name, item, functools.partial(_take_away, held, name)
+                yield name, item, functools.partial(_remove_item, held, name)
 
 
-def _take_away(held: dict[str, Any], name: str, value: Any) -> None:
+def _remove_item(held: dict[str, Any], name: str, value: Any) -> None:
     held.pop(name, None)
 
 

@@ -21,7 +21,7 @@ from ...core.extend import (
     flatten,
     frozen_variables,
     inlining,
-    late,
+    lazy_module,
     mask_of,
     untrained_arrays,
 )
@@ -45,11 +45,11 @@ from ..checks import (
     whats_not_finite,
 )
 from ..loss_scaling import scaling, scaling_for
-from ..ranks import ALONE, Alone
+from ..ranks import ALONE, SingleRank
 from .batches import BatchSender, ClassWeights, Sums, Values
 from .objective import Objective
 from .session import Session
-from .step import MODES, Constant, Step, constants_of
+from .step import MODES, BatchStep, Constant, constants_of
 
 __all__ = ["Trainer", "ranks_and_trainer"]
 
@@ -97,9 +97,11 @@ class Trainer(Session):
         self.method = method
         loops = any(isinstance(x, RNN) and not x.unroll for x in (model, *model.submodules))
         around = self._held, self._attributes, loops
-        self.training = Step(self._train, compile, "training", *around)
-        self.testing = Step(self._test, compile, "validation", *around)
-        self.applying = Step(self._apply, compile, "prediction", *around, everything=True)
+        self.training = BatchStep(self._train, compile, "training", *around)
+        self.testing = BatchStep(self._test, compile, "validation", *around)
+        self.applying = BatchStep(
+            self._apply, compile, "prediction", *around, compare_all_results=True
+        )
         #: Whether callbacks on batches may change the model within an epoch.
         self.watched = False
         self.class_weights = ClassWeights.of(class_weight, self.objective.heads[0].kind)
@@ -159,7 +161,7 @@ class Trainer(Session):
         for x, y, *weight in self.ahead([batch], early=False):
             self._remember(x)
             if any(not metric.variables for metric in self.objective.stateful.values()):
-                self.objective.meet(y)
+                self.objective.observe(y)
                 with states_kept(self.model):
                     predicted = self.call(x, training=False)
                 self.objective.measured(y, predicted, *(weight or [None]))
@@ -201,7 +203,7 @@ class Trainer(Session):
     def train(self, batch: tuple[Any, ...]) -> dict[str, float]:
         """Do one training step; return the values for the epoch's examples so far."""
         if not self._begun:
-            self.objective.meet(_labels(batch))
+            self.objective.observe(_labels(batch))
             self._sums.shares, self._sums.summed = self.objective.shares, self.objective.summed
             self._remember(batch[0])
             self.training.revise()
@@ -278,7 +280,7 @@ class Trainer(Session):
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def _run(self, step: Step, batch: tuple[Any, ...]) -> Values:
+    def _run(self, step: BatchStep, batch: tuple[Any, ...]) -> Values:
         """Do a step; check the first batch closely.
 
         The first batch with labels of another rank is also checked, and the first with labels in a
@@ -347,7 +349,7 @@ class Trainer(Session):
                 self._inlines = masked or bool(added_losses(self.model))
             if look is not None and weight is None:
                 warn_of_padding(self.model, x, predicted, self.method)
-            y, predicted, weight = self._held_against(y, predicted, weight)
+            y, predicted, weight = self._loss_inputs(y, predicted, weight)
             added = [penalty(v, regularizer) for v, regularizer in self._penalties]
             added += self._added()
             total, *losses = self.objective.minimised(y, predicted, weight, added, look)
@@ -357,7 +359,7 @@ class Trainer(Session):
             )
         return (y, predicted, weight), total, (losses[0], losses[1])
 
-    def _held_against(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
+    def _loss_inputs(self, y: Any, predicted: Any, weight: Any) -> tuple[Any, Any, Any]:
         """Return the labels, predictions and weights that the loss is computed from: these."""
         return y, predicted, weight
 
@@ -402,7 +404,7 @@ class Trainer(Session):
         self.testing.revise()
         for batch in self.ahead(batches, early=False):
             if sums is None:
-                self.objective.meet(_labels(batch))
+                self.objective.observe(_labels(batch))
                 sums = self._no_sums()
                 if not self._penalties:
                     with states_kept(self.model):
@@ -459,7 +461,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def ranks_and_trainer(group: Any, method: str) -> tuple[Alone, Any]:
+def ranks_and_trainer(group: Any, method: str) -> tuple[SingleRank, Any]:
     """Return the ranks, and the class of their trainers.
 
     Parameters
@@ -476,8 +478,8 @@ def ranks_and_trainer(group: Any, method: str) -> tuple[Alone, Any]:
     """
     if group is None:
         return ALONE, Trainer
-    parallel = late("training.parallel")  # imported only if needed
-    ranks: Alone = parallel.together(group, method)
+    parallel = lazy_module("training.parallel")  # imported only if needed
+    ranks: SingleRank = parallel.together(group, method)
     if ranks is ALONE:
         return ranks, Trainer
     whole = isinstance(ranks, parallel.WholeRanks)

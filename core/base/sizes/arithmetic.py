@@ -27,9 +27,9 @@ from .unknowns import (
     Number,
     Size,
     Terms,
-    alone,
     difference,
     nonnegative,
+    size_of_atom,
     summed,
     terms_of,
     times,
@@ -112,7 +112,7 @@ def _as_number(value: Any) -> Any:
     if isinstance(value, (int, np.integer, np.bool_)):
         return int(value)
     if isinstance(value, Condition):
-        return alone(Compound("int", value))
+        return size_of_atom(Compound("int", value))
     return float(value) if isinstance(value, float) else None
 
 
@@ -179,14 +179,14 @@ def _product(a: Any, b: Any) -> Any:
     if is_open(a) and is_open(b):
         length = len(a.terms) * len(b.key) + len(b.terms) * len(a.key)
         if length > _LONGEST_PRODUCT:
-            return alone(Compound("*", *_ordered((a, b))))
+            return size_of_atom(Compound("*", *_ordered((a, b))))
     return _size(times(terms_of(a), terms_of(b)))
 
 
 def _divided(a: Any, b: Any) -> Any:
     """Return ``a // b`` of sizes."""
     if type(b) is not int:
-        return alone(Compound("//", a, b))
+        return size_of_atom(Compound("//", a, b))
     if b == 0:
         raise ZeroDivisionError(f"{user_line()}: {a!r} // 0")
     if b < 0:
@@ -216,7 +216,7 @@ def _divided(a: Any, b: Any) -> Any:
 def _remainder(a: Any, b: Any) -> Any:
     """Return ``a % b`` of sizes."""
     if type(b) is not int:
-        return alone(Compound("%", a, b))
+        return size_of_atom(Compound("%", a, b))
     if b == 0:
         raise ZeroDivisionError(f"{user_line()}: {a!r} % 0")
     if b < 0:
@@ -227,7 +227,7 @@ def _remainder(a: Any, b: Any) -> Any:
     common = math.gcd(b, *rest.values())  # 2*n % 4 is 2*(n % 2)
     b //= common
     small = {m: c // common - (b if 2 * c > b * common else 0) for m, c in rest.items()}
-    return _product(alone(Compound("%", _size(small), b)), common)
+    return _product(size_of_atom(Compound("%", _size(small), b)), common)
 
 
 def _power(a: Any, b: Any) -> Any:
@@ -236,11 +236,11 @@ def _power(a: Any, b: Any) -> Any:
         return math.prod([a] * b)
     if nonnegative(-1 - b):
         return Number("**", a, b * 1.0)
-    return alone(Compound("**", a, b))
+    return size_of_atom(Compound("**", a, b))
 
 
 def _bits(kind: str) -> Callable[[Any, Any], Any]:
-    return lambda a, b: alone(Compound(kind, *_ordered((a, b))))
+    return lambda a, b: size_of_atom(Compound(kind, *_ordered((a, b))))
 
 
 def _shifted(kind: str) -> Callable[[Any, Any], Any]:
@@ -336,10 +336,10 @@ def _extreme(kind: str, values: Sequence[Any]) -> Any:
         kept.append(value)
     if len(kept) == 1:
         return kept[0]
-    return alone(Compound(kind, *_ordered(kept)))
+    return size_of_atom(Compound(kind, *_ordered(kept)))
 
 
-def apart(a: Any, b: Any) -> Any:
+def size_difference(a: Any, b: Any) -> Any:
     """Return ``a - b``; if ``b`` is a max of sizes, the min of the differences, and vice versa."""
     terms = terms_of(b)
     atom = next(iter(terms))[0] if list(terms.values()) == [1] and any(terms) else None

@@ -154,13 +154,13 @@ def replaced(value: Any, kind: type | tuple[type, ...], new: Callable[[Any], Any
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 
 
-def holds(value: Any, kind: type | tuple[type, ...]) -> bool:
+def contains_instance(value: Any, kind: type | tuple[type, ...]) -> bool:
     """Return whether a parameter is, or contains, an instance of ``kind``."""
     if type(value) is dict:
         value = value.values()
     elif not isinstance(value, (tuple, list)):  # a subclass may hold sizes too
         return isinstance(value, kind)
-    return any(type(item) not in _PLAIN and holds(item, kind) for item in value)
+    return any(type(item) not in _PLAIN and contains_instance(item, kind) for item in value)
 
 
 def lowered(params: Any, place: Callable[[Dim], Any]) -> Any:
@@ -210,12 +210,14 @@ def planned(params: Any) -> Plan:
     ValueError
         If a formula is malformed.
     """
-    if not holds(params, Formula):
+    if not contains_instance(params, Formula):
         return lambda shapes, value: params
     if isinstance(params, Formula):
         return _planned(params.expression)
     if type(params) is dict:
-        plans = {key: planned(item) for key, item in params.items() if holds(item, Formula)}
+        plans = {
+            key: planned(item) for key, item in params.items() if contains_instance(item, Formula)
+        }
         return lambda shapes, value: {
             **params,
             **{key: plan(shapes, value) for key, plan in plans.items()},
@@ -231,7 +233,7 @@ def _planned(expression: Any) -> Plan:
         raise ValueError(f"not a formula of sizes: {str(expression)[:80]}")
     kind, *rest = expression
     if kind in ("size", "value"):
-        return _asked(kind, rest)
+        return _size_reader(kind, rest)
     count, compute = KINDS.get(kind, (0, None)) if type(kind) is str else (0, None)
     if compute is None or count not in (None, len(rest)):
         raise ValueError(f"not a formula of sizes: {str(expression)[:80]}")
@@ -246,7 +248,7 @@ def _planned(expression: Any) -> Plan:
     return lambda shapes, value: of_two(first(shapes, value), second(shapes, value))
 
 
-def _asked(kind: str, rest: Sequence[Any]) -> Plan:
+def _size_reader(kind: str, rest: Sequence[Any]) -> Plan:
     """Return a function that reads a size or the value of a witness."""
     count = 2 if kind == "size" else 1
     if [type(n) for n in rest] != [int] * count or min(rest) < 0:

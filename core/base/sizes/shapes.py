@@ -71,7 +71,7 @@ def same_shape(a: Any, b: Any) -> bool:
         return False
 
 
-def agreed(*sizes: Any) -> Any:
+def common_size(*sizes: Any) -> Any:
     """Return one of several sizes that must be equal, preferably a known one."""
     given = [n for n in sizes if n is not None]
     return next(filter(known_size, given), given[0] if given else None)
@@ -101,12 +101,12 @@ def shapes_differ(a: Any, b: Any) -> bool:
     return len(a) != len(b) or any(map(sizes_differ, a, b))
 
 
-def unsure(shape: Any) -> bool:
+def has_unknown_sizes(shape: Any) -> bool:
     """Return whether a symbol's shape is not fully known."""
     return shape is None or None in shape
 
 
-def blunt(shape: Any) -> Any:
+def without_expressions(shape: Any) -> Any:
     """Return a shape with ``None`` instead of each expression."""
     return None if shape is None else tuple(n if known_size(n) else None for n in shape)
 

@@ -367,7 +367,7 @@ class Size(_Computing):
         return terms_text(self.terms)
 
 
-def alone(atom: Any) -> Size:
+def size_of_atom(atom: Any) -> Size:
     """Return a compound or an unknown as a size."""
     return Size({(atom,): 1})
 
@@ -407,16 +407,16 @@ class Number(_Computing):
         return Number("abs", self)
 
     def __floor__(self) -> Any:
-        return alone(Compound("floor", self))
+        return size_of_atom(Compound("floor", self))
 
     def __ceil__(self) -> Any:
-        return alone(Compound("ceil", self))
+        return size_of_atom(Compound("ceil", self))
 
     def __trunc__(self) -> Any:
-        return alone(Compound("trunc", self))
+        return size_of_atom(Compound("trunc", self))
 
     def __round__(self, digits: int | None = None) -> Any:
-        return alone(Compound("round", self)) if digits is None else _rounded(self)
+        return size_of_atom(Compound("round", self)) if digits is None else _rounded(self)
 
     def text(self) -> tuple[str, int]:
         if self.kind == "neg":

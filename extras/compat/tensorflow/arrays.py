@@ -230,7 +230,7 @@ def _end(start: Any, length: Any, x: Any, axis: int) -> Any:
 # -- indexing --------------------------------------------------------------------------------------
 
 
-def alone(condition: Any, x: Any, y: Any) -> Any:
+def tf_condition(condition: Any, x: Any, y: Any) -> Any:
     """Return the condition of a ``tf.where`` without ``x`` and ``y`` as a tensor."""
     if x is not None or y is not None:
         raise ValueError("where: pass both x and y, or neither")

@@ -13,7 +13,7 @@ import numpy as np
 
 import gradtape
 
-from ...core.extend import Size, Tensor, blunt, known_size, ops
+from ...core.extend import Size, Tensor, known_size, ops, without_expressions
 from .names import adapts, lookup
 
 __all__ = (
@@ -121,7 +121,7 @@ class TensorShape(tuple[Any, ...]):
 
     def as_list(self) -> list[int | None]:
         """Return the sizes as a list, None for unknown ones."""
-        return list(blunt(self))
+        return list(without_expressions(self))
 
     def num_elements(self) -> int | None:
         """Return the number of elements, None if a size is unknown."""

@@ -25,11 +25,11 @@ from ...core.extend import (
     snake_case,
 )
 from ...core.extend import Module as NativeModule
-from ...plugins.ops.control.tensor_array import Cells
+from ...plugins.ops.control.tensor_array import KnownElements
 from .dtypes import as_dtype
 from .names import adapts
 from .runs import functions_run_eagerly, gpus
-from .tensors import Standing, convert_to_tensor, scope
+from .tensors import InstanceMeta, convert_to_tensor, scope
 from .values import shown
 
 __all__ = (
@@ -97,7 +97,7 @@ def while_loop(
 
 def _variable(x: Any) -> Any:
     """Return a loop variable as a tensor, the contents of a ``TensorArray`` unchanged."""
-    return x if isinstance(x, Cells) else convert_to_tensor(x)
+    return x if isinstance(x, KnownElements) else convert_to_tensor(x)
 
 
 def _in_dtype(value: Any, dtype: Any) -> Any:
@@ -345,7 +345,7 @@ class TracedOnce(Function[Any, Any]):
 
 
 @adapts("Module")
-class Module(NativeModule, metaclass=Standing):
+class Module(NativeModule, metaclass=InstanceMeta):
     """A :class:`gradtape.Module` with name scopes; variables come in tuples."""
 
     stands_for = NativeModule

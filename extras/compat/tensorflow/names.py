@@ -182,7 +182,7 @@ def instead(path: str, near: bool = False) -> str:
 
 
 def _absent(space: str, name: str) -> str:
-    said = f"gradtape has no {space}.{name}"
+    message = f"gradtape has no {space}.{name}"
     own = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
     use = instead(f"{space}.{name}", bool(difflib.get_close_matches(name, own, 1, 0.8)))
     if use:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import gradtape
 
 from ...core.errors import BackendUnavailable
-from ...core.extend import RestoredFunction, blunt, map_structure
+from ...core.extend import RestoredFunction, map_structure, without_expressions
 from ...saving.checkpoints import Checkpoint as NativeCheckpoint
 from ...saving.checkpoints import CheckpointManager as NativeManager
 from .names import adapts
@@ -282,7 +282,7 @@ class Signature(RestoredFunction):
         """A ``tf.TensorSpec`` for each output."""
         concrete = self.concrete_functions[0]
         outputs = concrete.graph.outputs
-        made = [gradtape.TensorSpec(blunt(x.shape), x.dtype) for x in outputs]
+        made = [gradtape.TensorSpec(without_expressions(x.shape), x.dtype) for x in outputs]
         return _by_name(map_structure(lambda x: made[x.index], concrete.results))
 
     @property

@@ -270,7 +270,7 @@ class scope(ContextDecorator):
         _scope.reset(self._tokens.pop())
 
 
-class Standing(type):
+class InstanceMeta(type):
     """Makes instances of a native class count as instances of its adapter.
 
     ``isinstance(v, tf.Variable)`` then holds for the variables of any layer.
@@ -283,7 +283,7 @@ class Standing(type):
         return super().__instancecheck__(instance)
 
 
-class Part(ValueHolder):
+class VariablePart(ValueHolder):
     """A variable's value, which can also be called, or a part of it, which can be assigned."""
 
     __slots__ = ("_index", "_of", "_tensor")
@@ -318,7 +318,7 @@ class Part(ValueHolder):
 
 
 @adapts("Variable")
-class Variable(NativeVariable, metaclass=Standing):
+class Variable(NativeVariable, metaclass=InstanceMeta):
     """A :class:`gradtape.Variable` made with TensorFlow's arguments."""
 
     __slots__ = ()
@@ -370,7 +370,7 @@ class Variable(NativeVariable, metaclass=Standing):
     def value(self) -> Any:
         """The current value; ``value()`` returns it too, as in TensorFlow."""
         read = super().value
-        return Part(read) if is_users_call() else read
+        return VariablePart(read) if is_users_call() else read
 
     def read_value(self) -> Any:
         """Return the current value."""
@@ -378,7 +378,7 @@ class Variable(NativeVariable, metaclass=Standing):
 
     def __getitem__(self, index: Any) -> Any:
         found = super().value[index]
-        return Part(found, self, index) if is_users_call() else found
+        return VariablePart(found, self, index) if is_users_call() else found
 
     def __iter__(self) -> Iterator[Any]:
         return iter(super().value)

@@ -163,12 +163,12 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
 # -- tf.debugging ----------------------------------------------------------------------------------
 
 
-def ensure(holds: Any, said: str, *values: Any) -> Any:
+def ensure(holds: Any, message: str, *values: Any) -> Any:
     """Return the first value; raise ``ValueError`` in each run where a condition is false."""
 
     def check(holds: Any, *values: Any) -> None:
         if not np.all(holds):
-            raise ValueError(": ".join([said, ", ".join(str(x.numpy()) for x in values)]))
+            raise ValueError(": ".join([message, ", ".join(str(x.numpy()) for x in values)]))
 
     gradtape.host_call(check, convert_to_tensor(holds), *map(convert_to_tensor, values))
     return values[0] if values else None

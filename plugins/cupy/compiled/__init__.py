@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....core.extend import hookimpl, late_entry
+from ....core.extend import hookimpl, lazy_entry
 
 #: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
 _LOWERED = (
@@ -34,6 +34,6 @@ _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
     home = "plugins.cupy.compiled"
-    steps = {(op, "cupy"): late_entry(f"{home}.lowering", "RULES", op) for op in _LOWERED}
-    forms = {(op, "cuda"): late_entry(f"{home}.formulas", "FORMULAS", op) for op in _FORMULAS}
+    steps = {(op, "cupy"): lazy_entry(f"{home}.lowering", "RULES", op) for op in _LOWERED}
+    forms = {(op, "cuda"): lazy_entry(f"{home}.formulas", "FORMULAS", op) for op in _FORMULAS}
     return {**steps, **forms}

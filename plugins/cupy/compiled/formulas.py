@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import SCALARS, Symbol, registry
-from ...planned import Step
+from ...planned import PlanStep
 
 #: By a dtype's name, the C type of its numbers in memory.
 _IN_MEMORY = {
@@ -156,7 +156,7 @@ def memory_type(dtype: Any) -> str | None:
     return _IN_MEMORY.get(np.dtype(dtype).name)
 
 
-def held_type(dtype: Any) -> str:
+def compute_type(dtype: Any) -> str:
     """Return the C type in which a kernel computes with numbers of a dtype."""
     name = np.dtype(dtype).name
     return "float" if name in _SHORT else _IN_MEMORY[name]
@@ -174,7 +174,7 @@ def stored(dtype: Any, text: str) -> str:
     return text if short is None else f"{short[1]}({text})"
 
 
-def expression(step: Step, names: dict[Symbol, str] | None = None) -> str | None:
+def expression(step: PlanStep, names: dict[Symbol, str] | None = None) -> str | None:
     """Return the expression of a step, in the computation type of its result; None without one.
 
     Parameters
@@ -202,31 +202,31 @@ def expression(step: Step, names: dict[Symbol, str] | None = None) -> str | None
             text = "x" if names is None else names[x]
             text = text if dtype == x.dtype else _converted(text, dtype)
         given.append(text)
-    kind = held_type(out)
-    text = f"({kind})({form.format(*given, T=held_type(dtypes[-1]))})"
+    kind = compute_type(out)
+    text = f"({kind})({form.format(*given, T=compute_type(dtypes[-1]))})"
     return loaded(out, stored(out, text))
 
 
-def _choice(step: Step) -> tuple[str, list[Any]]:
+def _choice(step: PlanStep) -> tuple[str, list[Any]]:
     return "{0} ? {1} : {2}", [np.dtype(bool), step.out.dtype, step.out.dtype]
 
 
-def _cast(step: Step) -> tuple[str, list[Any]]:
+def _cast(step: PlanStep) -> tuple[str, list[Any]]:
     return ("{0} != 0" if step.out.dtype.kind == "b" else "{0}"), [step.inputs[0].dtype]
 
 
-def _rounded(step: Step) -> tuple[str, list[Any]]:
+def _rounded(step: PlanStep) -> tuple[str, list[Any]]:
     return "from_bfloat(to_bfloat({0}))", [step.inputs[0].dtype]
 
 
-def _power(step: Step) -> tuple[str, list[Any]] | None:
+def _power(step: PlanStep) -> tuple[str, list[Any]] | None:
     out = step.out.dtype
     return (_OF_REALS["power"], [out, out]) if kind_of(out) == "f" else None
 
 
 #: The formulas of steps that are no ufuncs, by op name, which the plugin of this folder provides:
 #: a function of the step returns an expression in CUDA C and the dtypes of its operands.
-FORMULAS: dict[str, Callable[[Step], tuple[str, list[Any]] | None]] = {
+FORMULAS: dict[str, Callable[[PlanStep], tuple[str, list[Any]] | None]] = {
     "where": _choice,
     "cast": _cast,
     "round_to_bfloat16": _rounded,
@@ -234,7 +234,7 @@ FORMULAS: dict[str, Callable[[Step], tuple[str, list[Any]] | None]] = {
 }
 
 
-def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
+def _form(step: PlanStep, first: Symbol) -> tuple[str, list[Any]] | None:
     """Return a step's form, and the dtypes that it computes with."""
     out = step.out.dtype
     formula = registry().lowering(step.op, "cuda")
@@ -261,7 +261,7 @@ def _form(step: Step, first: Symbol) -> tuple[str, list[Any]] | None:
 
 def _converted(text: str, dtype: Any) -> str:
     """Return a number converted to another dtype, in its computation type."""
-    return loaded(dtype, stored(dtype, f"({held_type(dtype)}){text}"))
+    return loaded(dtype, stored(dtype, f"({compute_type(dtype)}){text}"))
 
 
 def literal(value: Any, dtype: Any) -> str | None:
@@ -277,9 +277,9 @@ def literal(value: Any, dtype: Any) -> str | None:
             return None
         # C cannot write the lowest integer: it would negate a number that is too large
         text = f"{value}ULL" if kind == "u" else f"({value + 1}LL - 1)"
-        return f"(({held_type(dtype)}){text})"
+        return f"(({compute_type(dtype)}){text})"
     number = float(np.asarray(value).astype(dtype))
-    if held_type(dtype) == "double":
+    if compute_type(dtype) == "double":
         special, suffix = ("0x7ff8000000000000LL", "0x7ff0000000000000LL"), ""
         form = "__longlong_as_double({})"
     else:

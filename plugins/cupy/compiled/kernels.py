@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Symbol
-from ...planned import Group, Item, Kind, Shape, Step, shape_of, symbol_like
-from .formulas import BFLOAT, HALF, expression, held_type, literal, loaded, memory_type, stored
+from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, shape_of, symbol_like
+from .formulas import BFLOAT, HALF, compute_type, expression, literal, loaded, memory_type, stored
 
 #: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
 BLOCK, _MOST_BLOCKS = 256, 2**16
@@ -55,7 +55,7 @@ class Places:
 
     def __init__(
         self,
-        made: Mapping[Symbol, Step],
+        made: Mapping[Symbol, PlanStep],
         maps: Mapping[Symbol, Callable[[Any], Any]],
         wanted: set[Symbol],
     ) -> None:
@@ -73,7 +73,7 @@ class Places:
         views, y = list[Symbol](), x  # from one view of a view to the next, however many there are
         while y not in self._models:
             step = self._made.get(y)
-            if step is None or step.kind is not Kind.VIEW:
+            if step is None or step.kind is not StepKind.VIEW:
                 self._models[y] = _own_model(y)
                 break
             views.append(y)
@@ -86,7 +86,7 @@ class Places:
                 self._models[y] = home, view, origin
                 continue
             self._models[y] = _own_model(y)  # it must be an array, and so must its source
-            while y in self._made and self._made[y].kind is Kind.VIEW:
+            while y in self._made and self._made[y].kind is StepKind.VIEW:
                 self._wanted.add(y)
                 (y,) = self._made[y].inputs
         return self._models[x]
@@ -98,7 +98,7 @@ def _own_model(x: Symbol) -> tuple[Symbol, Any, int]:
     return x, model, model.__array_interface__["data"][0]
 
 
-class Launch:
+class KernelLaunch:
     """One kernel, with its arguments.
 
     Attributes
@@ -124,7 +124,7 @@ class Launch:
         self.blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
 
 
-def axes_of(step: Step) -> tuple[int, ...]:
+def axes_of(step: PlanStep) -> tuple[int, ...]:
     """Return the axes of a reduction."""
     axis, rank = step.params["axis"], len(step.space)
     axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -133,24 +133,26 @@ def axes_of(step: Step) -> tuple[int, ...]:
 
 def split(item: Item) -> list[Item]:
     """Split a group into parts that can be kernels: few steps each, and sums over equal axes."""
-    if not isinstance(item, Group):
+    if not isinstance(item, LoopGroup):
         return [item]
-    parts: list[Group] = []
+    parts: list[LoopGroup] = []
     for start in range(0, len(item.steps), _MOST_STEPS):
-        parts.append(Group(item.shape))
+        parts.append(LoopGroup(item.shape))
         parts[-1].steps = item.steps[start : start + _MOST_STEPS]
-    tails: dict[tuple[int, ...], list[Step]] = {}
+    tails: dict[tuple[int, ...], list[PlanStep]] = {}
     for step in item.tails:
         tails.setdefault(axes_of(step), []).append(step)
     for alike in tails.values():
         for start in range(0, len(alike), _MOST_TAILS):
             if not parts or parts[-1].tails:
-                parts.append(Group(item.shape))
+                parts.append(LoopGroup(item.shape))
             parts[-1].tails = alike[start : start + _MOST_TAILS]
     return list(parts)
 
 
-def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launch], list[Symbol]]:
+def launches(
+    group: LoopGroup, place: Callable[[Symbol], Place]
+) -> tuple[list[KernelLaunch], list[Symbol]]:
     """Return the kernels that run a group, and the arrays that they use between them.
 
     Parameters
@@ -162,7 +164,7 @@ def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launc
     """
     if not group.tails:
         return [_Source(group, place, 1, {}).launch()], []
-    found: list[Launch] = []
+    found: list[KernelLaunch] = []
     scratch: list[Symbol] = []
     axes = axes_of(group.tails[0])
     count = prod(group.shape[a] for a in axes)
@@ -178,18 +180,18 @@ def launches(group: Group, place: Callable[[Symbol], Place]) -> tuple[list[Launc
 
 
 def _rest(
-    step: Step, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
-) -> list[Launch]:
+    step: PlanStep, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
+) -> list[KernelLaunch]:
     """Return the kernels that reduce the threads' partial results."""
-    found: list[Launch] = []
+    found: list[KernelLaunch] = []
     while count > 1:
         shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
         source = symbol_like(x, shape)
-        group = Group(shape)
+        group = LoopGroup(shape)
         parts = _parts(count, kept, _ALONE_AT_LAST)
         out = step.out if parts == 1 else symbol_like(x, (parts * kept,))
         params = {"axis": axis, "keepdims": False}
-        last = Step(Kind.REDUCTION, step.op, step.run, (source,), (out,), params)
+        last = PlanStep(StepKind.REDUCTION, step.op, step.run, (source,), (out,), params)
         group.tails.append(last)
         group.close(lambda x: False)
         home, strides = x, (shape[1], 1)
@@ -225,10 +227,10 @@ class _Source:
 
     def __init__(
         self,
-        group: Group,
+        group: LoopGroup,
         place: Callable[[Symbol], Place],
         parts: int,
-        partial: dict[Step, Symbol],
+        partial: dict[PlanStep, Symbol],
     ) -> None:
         self.group = group
         self.parts = parts
@@ -252,7 +254,7 @@ class _Source:
                   for x, (_, o, st) in self._places.items()]  # fmt: skip
         self.index = "int" if max(reach) < 2**30 else "long long"
 
-    def launch(self) -> Launch:
+    def launch(self) -> KernelLaunch:
         """Return the kernel with its arguments."""
         group = self.group
         body, ends = self._body()
@@ -269,7 +271,7 @@ class _Source:
             lines += [f"    I j = {j};", f"    I p = {p};"]
             lines += [f"    {line}" for line in _unravelled(kept, "j")]
             for i, step in enumerate(group.tails):
-                lines.append(f"    {held_type(step.out.dtype)} a{i} = {_identity(step)};")
+                lines.append(f"    {compute_type(step.out.dtype)} a{i} = {_identity(step)};")
             lines.append(f"    for (I r = p; r < {count}; r += {self.parts}) {{")
             lines += [f"        {line}" for line in (*_unravelled(sums, "r"), *body)]
             lines += ["    }", *(f"    {line}" for line in ends)]
@@ -283,7 +285,7 @@ class _Source:
         text = "\n".join(f"    {line}" for line in lines)
         head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
         source = f"{self._prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
-        return Launch(_label(group), source, list(self._arrays), threads)
+        return KernelLaunch(_label(group), source, list(self._arrays), threads)
 
     def _prelude(self, text: str) -> str:
         return "".join(part for name, part in _PRELUDES.items() if name in text)
@@ -302,11 +304,11 @@ class _Source:
         for i, (x, (home, offset, _)) in enumerate(self._places.items()):
             at = f"{self._array(home)}[{self._at(x, offset)}]"
             names[x] = f"x{i}"
-            body.append(f"{held_type(x.dtype)} x{i} = {loaded(x.dtype, at)};")
+            body.append(f"{compute_type(x.dtype)} x{i} = {loaded(x.dtype, at)};")
         for i, step in enumerate(group.steps):
             text = expression(step, names)
             assert text is not None
-            body.append(f"{held_type(step.out.dtype)} v{i} = {text};")
+            body.append(f"{compute_type(step.out.dtype)} v{i} = {text};")
             names[step.out] = f"v{i}"
         for step in group.steps:
             if step.out in outputs:
@@ -333,7 +335,7 @@ class _Source:
         return " + ".join(terms) or "0"
 
 
-def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
+def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> KernelLaunch:
     """Return the kernel that concatenates arrays along an axis.
 
     Parameters
@@ -379,7 +381,7 @@ def joining(step: Step, place: Callable[[Symbol], Place]) -> Launch:
         "    }",
         "}",
     ])  # fmt: skip
-    return Launch(step.op, f"{text}\n", [*names, out], total)
+    return KernelLaunch(step.op, f"{text}\n", [*names, out], total)
 
 
 #: A length, whether it is reduced, and the strides of all arrays.
@@ -415,7 +417,7 @@ def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
     return lines
 
 
-def _identity(step: Step) -> str:
+def _identity(step: PlanStep) -> str:
     # negative zero plus any number is that number, also if it is negative zero
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
     text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the minimum of booleans
@@ -423,14 +425,14 @@ def _identity(step: Step) -> str:
     return text
 
 
-def _folded(step: Step, so_far: str, x: str) -> str:
+def _folded(step: PlanStep, so_far: str, x: str) -> str:
     if step.op == "add":
         return f"{so_far} + {x}"
     sign = ">" if step.op == "maximum" else "<"
     return f"{so_far} {sign} {x} || {so_far} != {so_far} ? {so_far} : {x}"
 
 
-def _label(group: Group) -> str:
+def _label(group: LoopGroup) -> str:
     """Return a short description of a group's computation, for profiles."""
     words = dict.fromkeys(step.op for step in group.members)
     return "_".join([*words][:4])

@@ -15,10 +15,10 @@ import numpy as np
 from ....core.extend import Backend, Graph, Node, Op, Symbol, kernel_of, registry
 from ...planned import RULES as PLANNED
 from ...planned import (
-    Kind,
     Lowering,
+    PlanStep,
     Rule,
-    Step,
+    StepKind,
     cast_into,
     elementwise,
     exponentials_of,
@@ -78,7 +78,7 @@ class DeviceLowering(Lowering):
         self.maps[node.outputs[0]] = view_kernel(kernel_of(node, registry().host_backend), likes)
         return super().viewing(node)
 
-    def append(self, step: Step) -> Symbol:
+    def append(self, step: PlanStep) -> Symbol:
         """Add a step; raise if it needs a formula and has none."""
         if step.elementwise and expression(step) is None:
             raise NotImplementedError(step.op)
@@ -118,9 +118,11 @@ def _cross_entropy(lowering: DeviceLowering, node: Node) -> bool:
     logs = elementwise(lowering, np.log, total)
     column, hits = _hits(lowering, x, labels)
     count, classes = shape_of(x)
-    kept = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), symbol_like(x))
+    kept = lowering.add(
+        StepKind.ELEMENTWISE, "where", np.where, (hits, shifted, 0.0), symbol_like(x)
+    )
     picked, params = symbol_like(total), {"axis": 1, "keepdims": True}
-    picked = lowering.add(Kind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
+    picked = lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (kept,), picked, **params)
     losses = elementwise(lowering, np.subtract, logs, picked)
     losses = _or_nan(lowering, losses, column, classes, symbol_like(total))
     reshaped(lowering, losses, (count,), out)
@@ -135,7 +137,7 @@ def _less_labels(lowering: DeviceLowering, node: Node) -> bool:
     exponentials, total = exponentials_of(lowering, x, 1)[1:]
     shares = elementwise(lowering, np.divide, exponentials, total)
     column, hits = _hits(lowering, x, labels)
-    one = lowering.add(Kind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), symbol_like(x))
+    one = lowering.add(StepKind.ELEMENTWISE, "where", np.where, (hits, 1.0, 0.0), symbol_like(x))
     less = elementwise(lowering, np.subtract, shares, one)
     _or_nan(lowering, less, column, shape_of(x)[1], out)
     return True
@@ -146,8 +148,8 @@ def _or_nan(
 ) -> Symbol:
     """Add a step that sets the results of labels that are not classes to nan."""
     outside = symbol_like(labels, None, np.dtype(bool))
-    outside = lowering.add(Kind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
-    return lowering.add(Kind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
+    outside = lowering.add(StepKind.ELEMENTWISE, "outside", np.equal, (labels, classes), outside)
+    return lowering.add(StepKind.ELEMENTWISE, "where", np.where, (outside, float("nan"), x), out)
 
 
 def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, Symbol]:
@@ -156,7 +158,7 @@ def _hits(lowering: DeviceLowering, x: Symbol, labels: Symbol) -> tuple[Symbol, 
     column = reshaped(lowering, labels, (count, 1))
     hits = symbol_like(x, None, np.dtype(bool))
     places = lowering.count_to(classes, x)
-    return column, lowering.add(Kind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
+    return column, lowering.add(StepKind.ELEMENTWISE, "hits", np.equal, (column, places), hits)
 
 
 def _wide(rule: Rule) -> Rule:
@@ -168,11 +170,13 @@ def _wide(rule: Rule) -> Rule:
         if x.dtype != np.float16 or out.dtype != np.float16:
             return rule(lowering, node)
         single = np.dtype(np.float32)
-        wide = lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (x,), symbol_like(x, None, single))
+        wide = lowering.add(
+            StepKind.ELEMENTWISE, "cast", cast_into, (x,), symbol_like(x, None, single)
+        )
         reduced = symbol_like(out, None, single)
         if not rule(lowering, Node(node.op, (wide, *likes), node.params, (reduced,))):
             return False
-        lowering.add(Kind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
+        lowering.add(StepKind.ELEMENTWISE, "cast", cast_into, (lowering.look(reduced),), out)
         return True
 
     return wide_rule
@@ -183,7 +187,7 @@ def _all(lowering: DeviceLowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype.kind != "b":
         return False
-    lowering.add(Kind.REDUCTION, "minimum", np.minimum.reduce, (x,), out, **node.params)
+    lowering.add(StepKind.REDUCTION, "minimum", np.minimum.reduce, (x,), out, **node.params)
     return True
 
 
@@ -191,7 +195,7 @@ def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
     (x,), (out,) = node.inputs, node.outputs
     if x.dtype != np.float32:
         return False
-    lowering.add(Kind.ELEMENTWISE, "round_to_bfloat16", np.positive, (x,), out)
+    lowering.add(StepKind.ELEMENTWISE, "round_to_bfloat16", np.positive, (x,), out)
     return True
 
 
@@ -202,7 +206,7 @@ def _power(lowering: DeviceLowering, node: Node) -> bool:
         return PLANNED["power"](lowering, node)
     if exponent.dtype != out.dtype:
         return False
-    lowering.add(Kind.ELEMENTWISE, "power", np.power, node.inputs, out)
+    lowering.add(StepKind.ELEMENTWISE, "power", np.power, node.inputs, out)
     return True
 
 

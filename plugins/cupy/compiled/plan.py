@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Symbol, begin_step, end_step, set_arrays, unsure
+from ....core.extend import Symbol, begin_step, end_step, has_unknown_sizes, set_arrays
 from ...planned import (
     Emitter,
-    Group,
+    FlatUpdate,
     Item,
-    Kind,
-    Pack,
+    LoopGroup,
     Packed,
-    Step,
+    PlanStep,
+    StepKind,
     bytes_of,
     close_groups,
     count_ops,
@@ -27,7 +27,7 @@ from ...planned import (
     packed,
     shape_of,
 )
-from .kernels import BLOCK, Launch, Places, compiled, joining, launches, split
+from .kernels import BLOCK, KernelLaunch, Places, compiled, joining, launches, split
 from .lowering import DeviceLowering
 from .products import Products, products
 
@@ -46,7 +46,7 @@ Values = list[Any]
 class State(Packed):
     """Variables in flat arrays, which each update makes anew."""
 
-    def __init__(self, pack: Pack, xp: Any) -> None:
+    def __init__(self, pack: FlatUpdate, xp: Any) -> None:
         super().__init__(pack)
         self._xp = xp
 
@@ -96,7 +96,7 @@ class State(Packed):
 # -- plans -----------------------------------------------------------------------------------------
 
 
-class Plan:
+class DevicePlan:
     """Runs a program for inputs of given shapes, on one device.
 
     Parameters
@@ -125,8 +125,8 @@ class Plan:
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
         self.lowered = lowered
         self.xp = lowered.owner.xp
-        self.kernels: list[Launch] = []
-        self.host: list[Step] = []
+        self.kernels: list[KernelLaunch] = []
+        self.host: list[PlanStep] = []
         self.products: Products | None = None
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
@@ -153,11 +153,13 @@ class Plan:
         self._kept = {*needed, *given, *lowered.known, *lowered.reads, *lowered.inputs}
         self._wanted = self._views_wanted(needed | given)
         self._place = Places(self._made, lowered.maps, self._wanted).of
-        groups = [item for item in self.items if isinstance(item, Group)]
+        groups = [item for item in self.items if isinstance(item, LoopGroup)]
         groups += [pack.group for pack in packs]
         #: The inputs whose memory kernels read.
         reading: list[Sequence[Any]] = [group.inputs for group in groups]
-        reading += [item.inputs for item in self.items if isinstance(item, Step) and _joins(item)]
+        reading += [
+            item.inputs for item in self.items if isinstance(item, PlanStep) and _joins(item)
+        ]
         self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
@@ -233,15 +235,15 @@ class Plan:
         """Return the views that must be arrays: kernels read through all others."""
         wanted = set(needed)
         for item in reversed(self.items):
-            if not isinstance(item, Step) or _joins(item):
+            if not isinstance(item, PlanStep) or _joins(item):
                 continue
-            if item.kind is not Kind.VIEW or item.out in wanted:
+            if item.kind is not StepKind.VIEW or item.out in wanted:
                 wanted.update(item.symbols)
         return wanted
 
     # -- the order of all calls ------------------------------------------------------------------
 
-    def _order(self, packs: Sequence[Pack]) -> None:
+    def _order(self, packs: Sequence[FlatUpdate]) -> None:
         self._parts: list[tuple[int, int, int, int, Any]] = []
         ends: dict[int, list[Symbol]] = {}
         for x, moment in self._last.items():
@@ -250,17 +252,17 @@ class Plan:
         for pack in packs:
             self._place_given(pack)
         for moment, item in enumerate(self.items):
-            if isinstance(item, Group):
+            if isinstance(item, LoopGroup):
                 for x in item.outputs:
                     self._target(x, placed)
                 self._launch(item)
             elif _joins(item):
                 self._target(item.out, placed)
                 self._add(joining(item, self._place), bytes_of(item.out))
-            elif item.kind is Kind.PRODUCT:
+            elif item.kind is StepKind.PRODUCT:
                 self._target(item.out, placed)
                 self._product(item)
-            elif item.kind is not Kind.VIEW or item.out in self._wanted:
+            elif item.kind is not StepKind.VIEW or item.out in self._wanted:
                 self._call(item)
             for x in ends.get(moment, ()):
                 if x in placed:
@@ -278,14 +280,14 @@ class Plan:
         known = {self.numbers[x] for x in self.lowered.known if x in self.numbers}
         self._passing = [n for n in range(len(self._template)) if n not in held | known]
 
-    def _place_given(self, pack: Pack) -> None:
-        """Make gradients be computed where the flat update reads them."""
+    def _place_given(self, pack: FlatUpdate) -> None:
+        """Let steps write gradients directly into the arrays that the flat update reads."""
         self._given: dict[tuple[Symbol, int], int] = getattr(self, "_given", {})
         for flat, row in pack.given.items():
             self._buffer(flat)
             for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
                 made = self._made.get(x)
-                kinds = (Kind.ELEMENTWISE, Kind.FRESH, Kind.REDUCTION, Kind.PRODUCT)
+                kinds = (StepKind.ELEMENTWISE, StepKind.FRESH, StepKind.REDUCTION, StepKind.PRODUCT)
                 alone = made is not None and made.kind in kinds and x not in self._fresh
                 if not alone or x in self.numbers:
                     number = len(self._template)
@@ -303,7 +305,7 @@ class Plan:
         elif x not in self.numbers:
             placed[x] = self._buffer(x)
 
-    def _launch(self, group: Group) -> None:
+    def _launch(self, group: LoopGroup) -> None:
         found, scratch = launches(group, self._place)
         slots = [self._buffer(x) for x in scratch]
         for slot in slots:
@@ -311,7 +313,7 @@ class Plan:
         for launch in found:
             self._add(launch, sum(map(bytes_of, group.outputs)))
 
-    def _add(self, launch: Launch, size: int) -> None:
+    def _add(self, launch: KernelLaunch, size: int) -> None:
         """Add a kernel, whose results take ``size`` bytes."""
         kernel = compiled(self.xp, launch.name, launch.source)
         numbers = [*map(self.number, launch.arrays)]
@@ -323,7 +325,7 @@ class Plan:
         self._actions.append(action)
         self._steps[action] = name, size
 
-    def _product(self, step: Step) -> None:
+    def _product(self, step: PlanStep) -> None:
         self.products = products(self.xp)
         (a, b), out = map(self.number, step.inputs), self.number(step.out)
         multiply = self.products.multiply
@@ -335,8 +337,8 @@ class Plan:
 
         self._step(step.op, bytes_of(step.out), run)
 
-    def _call(self, step: Step) -> None:
-        if step.kind is not Kind.VIEW:
+    def _call(self, step: PlanStep) -> None:
+        if step.kind is not StepKind.VIEW:
             self.host.append(step)
         given = step.arguments(lambda x: (self.number(x), None), lambda scalar: (None, scalar))
         numbers, run, several = [*map(self.number, step.outputs)], step.run, step.several
@@ -346,7 +348,7 @@ class Plan:
             for number, result in zip(numbers, results if several else (results,), strict=True):
                 values[number] = result
 
-        size = sum(bytes_of(x) for x in step.outputs if not unsure(x.shape))
+        size = sum(bytes_of(x) for x in step.outputs if not has_unknown_sizes(x.shape))
         self._step(step.op, size, call)
         self._actions += [self._checked(x) for x in step.outputs if x in self._homes]
 
@@ -411,7 +413,7 @@ class Plan:
         outputs = [of(x) for x in self.lowered.outputs]
         variables, new = list(self.updates), [of(x) for x in self.updates.values()]
         for (variable, x), array in zip(self.updates.items(), new, strict=True):
-            if unsure(x.shape) or x.shape != variable.shape:
+            if has_unknown_sizes(x.shape) or x.shape != variable.shape:
                 variable.check_shape(array.shape)
         for _, state in self.states:
             variables += state.variables
@@ -421,14 +423,14 @@ class Plan:
             state.end()
         return outputs
 
-    def run(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
+    def run(self, arrays: Sequence[Any], reporting: bool = False) -> list[Any]:
         """Run the program on its current stream, one kernel after another."""
         stream = self.xp.cuda.get_current_stream()
         values = self.take(stream)
         self.enter(values, arrays)
         if self.products is not None:
             self.products.begin(stream)
-        (self.work_watched if telling else self.work)(values)
+        (self.work_watched if reporting else self.work)(values)
         results = self.commit(lambda x: values[self.numbers[x]])
         self.give(stream, values)
         return results
@@ -437,11 +439,11 @@ class Plan:
 
     def explain(self) -> str:
         """Return a description of the plan."""
-        groups = [item for item in self.items if isinstance(item, Group)]
+        groups = [item for item in self.items if isinstance(item, LoopGroup)]
         lines = [f"  kernel over {group.shape}: {count_ops(group.members)}" for group in groups]
         for pack, _ in self.states:
             lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
-        products = sum(isinstance(i, Step) and i.kind is Kind.PRODUCT for i in self.items)
+        products = sum(isinstance(i, PlanStep) and i.kind is StepKind.PRODUCT for i in self.items)
         lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
         lines += self.lowered.call_lines()
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
@@ -449,7 +451,7 @@ class Plan:
 
 
 def _joins(item: Item) -> bool:
-    return isinstance(item, Step) and item.kind is Kind.JOIN
+    return isinstance(item, PlanStep) and item.kind is StepKind.JOIN
 
 
 # actions, by functools.partial: closures in a loop would share its last values

@@ -70,7 +70,7 @@ def _library(major: int) -> Any:
     return library
 
 
-class Handle:
+class CublasHandle:
     """A handle of cuBLAS, for one thread and the current device.
 
     Parameters
@@ -178,14 +178,14 @@ class Products:
         except NoLibrary as error:
             self.missing = str(error)
 
-    def _handle(self) -> Handle:
-        handles: dict[int, Handle] | None = getattr(self._here, "handles", None)
+    def _handle(self) -> CublasHandle:
+        handles: dict[int, CublasHandle] | None = getattr(self._here, "handles", None)
         if handles is None:
             handles = self._here.handles = {}
         device = self.xp.cuda.runtime.getDevice()
         found = handles.get(device)
         if found is None:
-            found = handles[device] = Handle(self.xp)
+            found = handles[device] = CublasHandle(self.xp)
         return found
 
     def begin(self, stream: Any) -> None:
@@ -209,7 +209,7 @@ class Products:
             self.xp.matmul(x, y, out=out)
             return
         count = prod(out.shape[:-2])
-        left, right = (self._laid(a, out.shape[:-2], count) for a in (x, y))
+        left, right = (self._layout_of(a, out.shape[:-2], count) for a in (x, y))
         (m, n), k = out.shape[-2:], x.shape[-1]
         # row-major matrices are transposed column-major ones, so factors change places
         self._handle().multiply(
@@ -217,7 +217,7 @@ class Products:
             (out, n, m * n),
         )  # fmt: skip
 
-    def _laid(self, x: Any, shape: tuple[int, ...], count: int) -> tuple[int, Any, int, int]:
+    def _layout_of(self, x: Any, shape: tuple[int, ...], count: int) -> tuple[int, Any, int, int]:
         """Return whether matrices are column-major, and their layout; copy them if necessary."""
         if prod(x.shape[:-2]) == 1:
             x = x.reshape(x.shape[-2:]) if x.ndim > 2 else x

@@ -23,7 +23,7 @@ import numpy as np
 from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_by_node
 from ...planned import Run, has_dtypes, retraced
 from .lowering import DeviceLowering
-from .plan import PER_THREAD, Plan, State
+from .plan import PER_THREAD, DevicePlan, State
 
 # -- CUDA graphs -----------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ class NotCaptured(Exception):
     """A plan cannot be a graph; the message says why."""
 
 
-def obstacle(plan: Plan) -> str | None:
+def obstacle(plan: DevicePlan) -> str | None:
     """Return why a plan cannot be captured, or None if it can.
 
     Parameters
@@ -65,7 +65,7 @@ class Captured:
         If the graph does not give the results of the plan.
     """
 
-    def __init__(self, plan: Plan, arrays: Sequence[Any]) -> None:
+    def __init__(self, plan: DevicePlan, arrays: Sequence[Any]) -> None:
         self.plan, self.xp = plan, plan.xp
         self._alone = RLock()
         self._values = plan.new_values()
@@ -238,10 +238,10 @@ def cuda_graphs(graph: Graph) -> Run:
     return by_backend(graph, compiler)
 
 
-class _Shaped:
+class _PlanForShape:
     """The plan and graphs for one shape of the inputs."""
 
-    def __init__(self, plan: Plan | None, reason: str | None = None) -> None:
+    def __init__(self, plan: DevicePlan | None, reason: str | None = None) -> None:
         self.plan = plan
         #: Why there is no plan or, with a plan, no graph.
         self.reason = reason if plan is None else obstacle(plan)
@@ -266,7 +266,7 @@ class Programs:
         self.program = program
         self.owner = owner
         self.graphs = graphs
-        self._shaped: dict[Any, _Shaped] = {}
+        self._shaped: dict[Any, _PlanForShape] = {}
         self._others: dict[int, Run] = {}
         self._memory: dict[int, dict[Any, State]] = {}
         self._variables = list(program.variables)
@@ -274,11 +274,11 @@ class Programs:
         # two calls at once would assign the same variables
         self._alone: Any = RLock() if program.updates else nullcontext()
 
-    def __call__(self, arrays: Sequence[Any], telling: bool = False) -> list[Any]:
-        """Run the program; if ``telling`` is true, report its steps to watchers."""
+    def __call__(self, arrays: Sequence[Any], reporting: bool = False) -> list[Any]:
+        """Run the program; if ``reporting`` is true, report its steps to watchers."""
         held = [v.array for v in self._variables]
         if not arrays and not held:
-            return self._by_nodes(0, arrays, telling)
+            return self._by_nodes(0, arrays, reporting)
         mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
         if not mine:
             devices = set()
@@ -287,42 +287,44 @@ class Programs:
         else:  # a check of each array takes longer than most kernels
             devices = {0}
         if len(devices) != 1:  # the kernels report which array is on which device
-            return self._by_nodes(-1, arrays, telling)
+            return self._by_nodes(-1, arrays, reporting)
         (device,) = devices
         with self.owner.xp.cuda.Device(device), self._alone:
-            return self._run(device, arrays, telling)
+            return self._run(device, arrays, reporting)
 
     def watched(self, arrays: Sequence[Any]) -> list[Any]:
         """Run the program kernel by kernel, without CUDA graphs, and report each to watchers."""
-        return self(arrays, telling=True)
+        return self(arrays, reporting=True)
 
-    def _run(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
+    def _run(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         key = (device, *[(x.shape, x.dtype) for x in arrays])
         found = self._shaped.get(key)
         if found is None:
             if len(self._shaped) >= _SHAPES or not has_dtypes(self.program, arrays):
-                return self._by_nodes(device, arrays, telling)
+                return self._by_nodes(device, arrays, reporting)
             found = self._shaped[key] = self._plan(device, arrays)
         plan = found.plan
         if plan is None:
-            return self._by_nodes(device, arrays, telling)
-        if telling:
-            return plan.run(arrays, telling)
+            return self._by_nodes(device, arrays, reporting)
+        if reporting:
+            return plan.run(arrays, reporting)
         found.runs += 1
         captured = self._captured(found, plan, arrays) if self.graphs and found.runs > 1 else None
         return plan.run(arrays) if captured is None else captured.run(arrays)
 
-    def _plan(self, device: int, arrays: Sequence[Any]) -> _Shaped:
+    def _plan(self, device: int, arrays: Sequence[Any]) -> _PlanForShape:
         """Return a plan for arrays of these shapes, or the reason why there is none."""
         try:
             program = retraced(self.program, arrays)
         except Exception as error:  # if a shape rule refuses, the kernel gives a better message
-            return _Shaped(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+            return _PlanForShape(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
         with compiling():
             lowered = DeviceLowering(program, self.owner, arrays)
-            return _Shaped(Plan(lowered, self._memory.setdefault(device, {})))
+            return _PlanForShape(DevicePlan(lowered, self._memory.setdefault(device, {})))
 
-    def _captured(self, found: _Shaped, plan: Plan, arrays: Sequence[Any]) -> Captured | None:
+    def _captured(
+        self, found: _PlanForShape, plan: DevicePlan, arrays: Sequence[Any]
+    ) -> Captured | None:
         """Return a graph for the stream of this call; None if there is none."""
         stream = self.owner.xp.cuda.get_current_stream()
         known = found.captured.get(stream.ptr)
@@ -343,11 +345,11 @@ class Programs:
         found.captured[stream.ptr] = stream, captured
         return captured
 
-    def _by_nodes(self, device: int, arrays: Sequence[Any], telling: bool) -> list[Any]:
+    def _by_nodes(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         run = self._others.get(device)
         if run is None:
             run = self._others[device] = node_by_node(self.program, self.owner, arrays)
-        return getattr(run, "watched", run)(arrays) if telling else run(arrays)
+        return getattr(run, "watched", run)(arrays) if reporting else run(arrays)
 
     def explain(self) -> str:
         """Return a description of how the program runs."""

@@ -19,7 +19,7 @@ from ....core.extend import Node, Symbol
 from ...ops.network.convolution import conv_windows
 from ...ops.network.windows import Windows
 from ...planned import RULES as PLANNED
-from ...planned import Kind, Shape, Step, elementwise, reshaped, shape_of, symbol_like
+from ...planned import PlanStep, Shape, StepKind, elementwise, reshaped, shape_of, symbol_like
 from .formulas import memory_type
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def joined(
     if out is None:
         size = sum(shape_of(x)[axis] for x in parts)
         out = symbol_like(parts[0], (*first[:axis], size, *first[axis + 1 :]))
-    return lowering.add(Kind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
+    return lowering.add(StepKind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
 
 
 def _can_join(node: Node) -> bool:
@@ -74,7 +74,7 @@ def _unstack(lowering: DeviceLowering, node: Node) -> bool:
     before = (slice(None),) * (node.params["axis"] % len(shape_of(x)))
     for place, out in enumerate(node.outputs):
         index = (*before, place, ...)
-        lowering.add(Kind.VIEW, "unstack", itemgetter(index), (x,), out, index=index)
+        lowering.add(StepKind.VIEW, "unstack", itemgetter(index), (x,), out, index=index)
     return True
 
 
@@ -83,7 +83,7 @@ def _getitem(lowering: DeviceLowering, node: Node) -> bool:
     (x, *arrays), (out,) = node.inputs, node.outputs
     if arrays or type(x) is not Symbol or not prod(shape_of(out)):
         return False
-    lowering.add(Kind.VIEW, "getitem", lowering.viewing(node), (x,), out, **node.params)
+    lowering.add(StepKind.VIEW, "getitem", lowering.viewing(node), (x,), out, **node.params)
     return True
 
 
@@ -117,7 +117,7 @@ def _constant(
         return lowering.owner.xp.broadcast_to(x, shape)
 
     lowering.maps[spread] = lambda x: np.broadcast_to(x, shape)
-    return lowering.add(Kind.VIEW, "broadcast_to", run, (one,), spread, shape=shape)
+    return lowering.add(StepKind.VIEW, "broadcast_to", run, (one,), spread, shape=shape)
 
 
 def _padded(lowering: DeviceLowering, x: Symbol, pads: _Pads, value: float = 0.0) -> Symbol:
@@ -139,7 +139,7 @@ def _padded(lowering: DeviceLowering, x: Symbol, pads: _Pads, value: float = 0.0
 
 def _part(lowering: DeviceLowering, x: Symbol, index: tuple[Any, ...]) -> Symbol:
     out = symbol_like(x, np.broadcast_to(np.int8(0), shape_of(x))[index].shape)
-    return lowering.add(Kind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
+    return lowering.add(StepKind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
 
 
 def _seen(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
@@ -152,7 +152,7 @@ def _seen(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
     seen, run = symbol_like(x, shape), partial(view, lowering.owner.xp)
     lowering.maps[seen] = partial(view, np)
     settings = {"strides": where.strides, "dilations": where.dilations}
-    return lowering.add(Kind.VIEW, "windows", run, (x,), seen, shape=shape, **settings)
+    return lowering.add(StepKind.VIEW, "windows", run, (x,), seen, shape=shape, **settings)
 
 
 def _rows(lowering: DeviceLowering, x: Symbol, where: Windows) -> Symbol:
@@ -169,7 +169,7 @@ def _matrix(lowering: DeviceLowering, x: Symbol) -> Symbol:
 def _convolved(lowering: DeviceLowering, x: Symbol, w: Symbol, where: Windows, out: Symbol) -> None:
     rows, filters = _rows(lowering, x, where), _matrix(lowering, w)
     flat = symbol_like(out, (shape_of(rows)[0], shape_of(filters)[1]))
-    flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, filters), flat)
+    flat = lowering.add(StepKind.PRODUCT, "matmul", np.matmul, (rows, filters), flat)
     reshaped(lowering, flat, shape_of(out), out)
 
 
@@ -188,7 +188,7 @@ def _conv_to_filters(lowering: DeviceLowering, node: Node) -> bool:
     rows = _rows(lowering, x, conv_windows(x, like, params))
     slopes = _matrix(lowering, g)
     flat = symbol_like(out, (shape_of(rows)[1], shape_of(slopes)[1]))
-    flat = lowering.add(Kind.PRODUCT, "matmul", np.matmul, (rows, slopes), flat, left=True)
+    flat = lowering.add(StepKind.PRODUCT, "matmul", np.matmul, (rows, slopes), flat, left=True)
     reshaped(lowering, flat, shape_of(out), out)
     return True
 
@@ -201,7 +201,7 @@ def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
     window = shape_of(w)[:-2]
     where = conv_windows(like, w, params)
     for axis, stride in enumerate(where.strides, 1):
-        g = _apart(lowering, g, axis, stride)
+        g = _with_zeros_between(lowering, g, axis, stride)
     pads = []
     spans = [(k - 1) * d for k, d in zip(window, where.dilations, strict=True)]
     sizes = zip(shape_of(like)[1:-1], shape_of(g)[1:-1], spans, where.pads, strict=True)
@@ -213,14 +213,14 @@ def _conv_to_images(lowering: DeviceLowering, node: Node) -> bool:
     order = (*range(len(window)), len(window) + 1, len(window))
     swapped = symbol_like(w, tuple(shape_of(turned)[a] for a in order))
     run = methodcaller("transpose", order)
-    swapped = lowering.add(Kind.VIEW, "transpose", run, (turned,), swapped, axes=order)
+    swapped = lowering.add(StepKind.VIEW, "transpose", run, (turned,), swapped, axes=order)
     ones = (1,) * len(window)
     there = Windows(shape_of(g)[1:-1], window, ones, "valid", where.dilations)
     _convolved(lowering, g, _copied(lowering, swapped), there, out)
     return True
 
 
-def _apart(lowering: DeviceLowering, x: Symbol, axis: int, stride: int) -> Symbol:
+def _with_zeros_between(lowering: DeviceLowering, x: Symbol, axis: int, stride: int) -> Symbol:
     """Add steps that insert zeros between elements along an axis."""
     shape = shape_of(x)
     if stride == 1 or shape[axis] == 1:
@@ -249,7 +249,7 @@ def _max_pool(lowering: DeviceLowering, node: Node) -> bool:
     rank = len(where.kernel)
     axes = tuple(range(1 + rank, 1 + 2 * rank))
     settings = {"axis": axes, "keepdims": False}
-    lowering.add(Kind.REDUCTION, "maximum", np.maximum.reduce, (seen,), out, **settings)
+    lowering.add(StepKind.REDUCTION, "maximum", np.maximum.reduce, (seen,), out, **settings)
     return True
 
 
@@ -273,7 +273,7 @@ def _max_pool_scatter(lowering: DeviceLowering, node: Node) -> bool:
         else:
             free = truth(np.logical_not, taken)
             hit, taken = truth(np.logical_and, hit, free), truth(np.logical_or, taken, hit)
-        share = Step(Kind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (symbol_like(g),))
+        share = PlanStep(StepKind.ELEMENTWISE, "where", np.where, (hit, g, 0.0), (symbol_like(g),))
         shares[place] = lowering.append(share)
     lowering.same(out, _interleaved(lowering, shares, where))
     return True

@@ -10,9 +10,9 @@ from ....core.extend import (
     Tensor,
     as_dtype,
     as_tensor,
-    beside,
     is_open,
     is_transformed,
+    on_device_of,
     ops,
     same_size,
     shapes_differ,
@@ -71,7 +71,7 @@ def average(
         mean = ops["mean"](x, axis=along, keepdims=keepdims)
         count = ops["size_over"](as_floating(x), axis=along)
         return (mean, ops["broadcast_like"](count, mean)) if returned else mean
-    x, weights = as_floating(x), _fitted_weights(beside(weights, x), x, along)
+    x, weights = as_floating(x), _fitted_weights(on_device_of(weights, x), x, along)
     total = ops["sum"](weights, axis=along, keepdims=keepdims)
     if not is_transformed(total.array) and (total == 0).any():
         raise ZeroDivisionError("average: weights sum to 0, so they cannot be normalised")
@@ -173,7 +173,7 @@ def cov(
         wide = _floating(dtype, m, y)
     x = _rows(m, wide, turned=not rowvar)
     if x.shape is not None and same_size(x.shape[0], 0):
-        return beside(np.zeros((0, 0)), x)
+        return on_device_of(np.zeros((0, 0)), x)
     if y is not None:
         # NumPy leaves one row as it is
         rows = _rows(y, wide, turned=False)
@@ -192,7 +192,7 @@ def cov(
         other = centred * weights
         freedom = total - ddof
         if aweights is not None and ddof:
-            both = weights * ops["cast_like"](beside(aweights, weights), weights)
+            both = weights * ops["cast_like"](on_device_of(aweights, weights), weights)
             squares = ops["sum"](both, axis=None)
             freedom = total - ddof * squares / total
     # of no degrees of freedom the variance is infinite, or nan
@@ -221,7 +221,7 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is None:
             continue
-        weights = beside(given, _real(x), weak=name == "aweights")
+        weights = on_device_of(given, _real(x), weak=name == "aweights")
         if weights.dtype.kind == "c":
             raise TypeError(f"cov: {name} must be real, got dtype {weights.dtype}")
         _check_size(x, weights, name)

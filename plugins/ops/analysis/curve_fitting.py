@@ -8,12 +8,12 @@ import numpy as np
 
 from ....core.extend import (
     Tensor,
-    among,
+    as_operands,
     as_size,
     as_tensor,
-    beside,
     broadcast_shapes,
     is_transformed,
+    on_device_of,
     ops,
     shapes_differ,
     sizes_differ,
@@ -88,9 +88,9 @@ def interp(
     >>> gt.interp(gt.constant([0.5, 1.5, 3.0]), x, y).tolist()
     [15.0, 30.0, 40.0]
     """
-    fp = as_floating(among((fp, x, xp))[0])
+    fp = as_floating(as_operands((fp, x, xp))[0])
     like = ops["real"](fp) if fp.dtype.kind == "c" else fp
-    x, xp = map(as_floating, among((x, xp, like))[:2])
+    x, xp = map(as_floating, as_operands((x, xp, like))[:2])
     if "c" in (x.dtype.kind, xp.dtype.kind):
         raise TypeError(
             f"interp: coordinates must be real, got dtypes {x.dtype} for x and {xp.dtype} for xp"
@@ -183,7 +183,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     y = needs_axes(y, 1, "trapezoid")
     along = axis_of(y, axis, "trapezoid")
     if x is not None:
-        x = beside(x, y)
+        x = on_device_of(x, y)
     # integers would wrap: unsigned ones in differences, small ones in sums
     kind = inexact(np.result_type(y.dtype, y.dtype if x is None else x.dtype)).name
     y, width = ops["cast"](y, dtype=kind), dx
@@ -263,7 +263,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     if (count < 1) is True:
         raise ValueError(f"polyfit: deg must be at least 0, got {deg}")
     x = as_tensor(x)
-    y = beside(y, x)
+    y = on_device_of(y, x)
     if x.ndim != 1 or empty(x.shape):
         raise TypeError(f"polyfit: x must be a vector with elements, got shape {x.shape}")
     if y.ndim not in (1, 2) or shapes_differ(y.shape[:1], x.shape):
@@ -274,7 +274,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None)
     x = ensured(x, x.shape[0] > 0, "polyfit: x must be a vector with elements")
     matrix = vander(x, count)
     if w is not None:
-        w = beside(w, x)
+        w = on_device_of(w, x)
         if shapes_differ(w.shape, x.shape):
             raise TypeError(f"polyfit: w of shape {w.shape} does not fit x of shape {x.shape}")
         column = ops["expand_dims"](w, axis=1)
@@ -369,7 +369,7 @@ def roots(p: Any) -> Tensor:
         complex_dtype = np.result_type(p.dtype, np.complex64)
         return ops["cast"](p[:0], dtype=complex_dtype.name)
     size = p.shape[0] - 1
-    below = beside(np.eye(size, k=-1, dtype=p.dtype), p)
+    below = on_device_of(np.eye(size, k=-1, dtype=p.dtype), p)
     first = ops["expand_dims"](-p[1:] / p[0], axis=0)
     rest = below[1:]
     return eigvals(ops["concatenate"](first, rest, axis=0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, beside, is_open, largest, ops
+from ....core.extend import NONDIFF, F, Size, Tensor, as_tensor, is_open, largest, on_device_of, ops
 from ..common.axes import along, as_axis, axis_of, part_of, reduced_axes
 from ..common.dynamic_shapes import ensured, fixed, known_rank, needs_axes
 from ..common.kernels import as_floating, put
@@ -163,7 +163,7 @@ def _end_values(values: Any, like: Any, name: str) -> Any:
         return None
     if type(values) is int and like.dtype.kind in "iu":
         values = start_of(values, like, f"ediff1d: {name}")
-    values = beside(values, like)
+    values = on_device_of(values, like)
     if not np.can_cast(values.dtype, like.dtype, "same_kind"):
         raise TypeError(
             f"ediff1d: {name} of dtype {values.dtype} does not fit differences of {like.dtype}"
@@ -233,7 +233,7 @@ def gradient(x: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     spacings = [
-        h if isinstance(h, (int, float)) else ops["cast_like"](beside(h, x), ops["real"](x))
+        h if isinstance(h, (int, float)) else ops["cast_like"](on_device_of(h, x), ops["real"](x))
         for h in varargs or (1.0,)
     ]
     if len(spacings) == 1:

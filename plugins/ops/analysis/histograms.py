@@ -14,10 +14,10 @@ from ....core.extend import (
     Tensor,
     as_size,
     as_tensor,
-    beside,
     is_open,
     is_transformed,
     kind_of,
+    on_device_of,
     ops,
     row_of,
     shapes_differ,
@@ -144,7 +144,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     x = as_tensor(np.zeros(0, np.int64) if isinstance(x, list) and not x else x)
     if weights is None:
         return _bincount(x, minlength=least)
-    return _bincount_weighted(x, beside(weights, x), minlength=least)
+    return _bincount_weighted(x, on_device_of(weights, x), minlength=least)
 
 
 def _edges(x: Any, bins: Any, span: Any) -> Any:
@@ -160,7 +160,7 @@ def _edges(x: Any, bins: Any, span: Any) -> Any:
     if np.ndim(bins) > 1:
         raise ValueError(f"histogram: bins must be a number or a vector, got {bins!r}")
     if np.ndim(bins) == 1:
-        edges = beside(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
+        edges = on_device_of(np.asarray(bins) if isinstance(bins, (list, tuple)) else bins, x)
         _real(edges)
         if not is_transformed(edges.array) and bool((edges[1:] < edges[:-1]).any()):
             raise ValueError(f"histogram: bins must increase, got {bins!r}")
@@ -187,7 +187,8 @@ def _outer_edges(x: Any, span: Any) -> tuple[Any, Any]:
         if (low > high) is True or not finite:
             raise ValueError(f"histogram: range must be finite and increase, got {span!r}")
         low, high = (
-            as_tensor(v, "float64") if is_open(v) else beside(np.float64(v), x) for v in (low, high)
+            as_tensor(v, "float64") if is_open(v) else on_device_of(np.float64(v), x)
+            for v in (low, high)
         )
     flat = low == high
     return ops["where"](flat, low - 0.5, low), ops["where"](flat, high + 0.5, high)
@@ -285,7 +286,7 @@ def histogram(
     """
     x = _real(as_tensor(x))
     if weights is not None:
-        weights = beside(weights, x)
+        weights = on_device_of(weights, x)
         if shapes_differ(weights.shape, x.shape):
             raise ValueError(
                 f"histogram: a weight per element is needed, got shapes {x.shape} and "
@@ -302,7 +303,7 @@ def histogram(
     if (count < 1) is True:
         counts = np.intp if weights is None else weights.dtype
         empty = np.zeros(0, np.float64 if density else counts)
-        return beside(empty, flat), given
+        return on_device_of(empty, flat), given
     kind = np.result_type(flat.dtype, edges.dtype)
     flat, edges = (y if y.dtype == kind else ops["cast"](y, dtype=kind.name) for y in (flat, edges))
     place = searchsorted(edges, flat, side="right") - 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Tensor, beside, ops
+from ....core.extend import Tensor, on_device_of, ops
 from ..common.axes import Axis, as_axis
 from ..common.dynamic_shapes import empty, known_rank
 from ..common.op_builders import named
@@ -83,9 +83,9 @@ def _nan_quantiles(
     lines = sort(with_nan_for_nothing(lines), axis=-1)  # nan last
     count = _count(ops["isnan"](lines), lines, -1, True)
     moves = q.moves(method)
-    at = ops["cast"](q.moving, dtype="float64") if moves else beside(q.values, lines)
+    at = ops["cast"](q.moving, dtype="float64") if moves else on_device_of(q.values, lines)
     count = ops["cast"](count, dtype="float64")
-    place = _nan_places(ops["reshape"](beside(at, count), shape=(-1,)), count, method)
+    place = _nan_places(ops["reshape"](on_device_of(at, count), shape=(-1,)), count, method)
     lower, upper = ops["floor"](place), ops["ceil"](place)
     if moves:
         lower, upper = neighbours(place, count - 1)
@@ -111,7 +111,7 @@ def _of_nothing(mean: Any, q: Fractions) -> Any:
     if not q.ndim:
         return mean
     zeros = np.zeros((*q.values.shape, *[1] * known_rank(mean, "nanquantile")), mean.dtype)
-    return mean + beside(zeros, mean)
+    return mean + on_device_of(zeros, mean)
 
 
 @named

@@ -8,13 +8,13 @@ import numpy as np
 
 from ....core.extend import (
     Tensor,
-    among,
+    as_operands,
     as_size,
     as_tensor,
-    beside,
     is_transformed,
     known_size,
     largest,
+    on_device_of,
     ops,
     same_size,
     shapes_differ,
@@ -54,8 +54,8 @@ def polyval(p: Any, x: Any) -> Tensor:
     >>> gt.polyval(gt.constant([1.0, 2.0, 3.0]), gt.constant([0.0, 2.0])).tolist()
     [3.0, 11.0]
     """
-    x, p = among((x, p))
-    p = as_vector(beside(p, x))
+    x, p = as_operands((x, p))
+    p = as_vector(on_device_of(p, x))
     count = fixed(vector_size(p, "polyval"), "polyval", "the number of coefficients")
     first, *rest = unstack(p, num=count)
     value = ops["zeros_like"](x) + first
@@ -285,7 +285,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
         return p
     if p.dtype.kind not in "fc":
         p = ops["cast"](p, dtype="float64")
-    constants = beside(0 if k is None else k, p)
+    constants = on_device_of(0 if k is None else k, p)
     if constants.ndim == 0 or (constants.ndim == 1 and not sizes_differ(constants.shape[0], 1)):
         constants = ops["broadcast_to"](constants, shape=(times,))
     if shapes_differ(constants.shape, (times,)):

@@ -15,10 +15,10 @@ from ....core.extend import (
     Operators,
     Tensor,
     as_tensor,
-    beside,
     is_open,
     known_size,
     largest,
+    on_device_of,
     ops,
 )
 from ..common.axes import Axis, as_axis, reduced_axes, shape_only
@@ -30,7 +30,7 @@ from .curve_fitting import blended
 
 
 @lru_cache(maxsize=1024)
-def places_among(size: int, q: Any, method: str, precision: str = "float64") -> Any:
+def quantile_positions(size: int, q: Any, method: str, precision: str = "float64") -> Any:
     """Return the positions, in ``size`` sorted elements, that quantiles are taken from.
 
     NumPy computes them for every method, applied to numbers that equal their positions.
@@ -44,7 +44,7 @@ def places_among(size: int, q: Any, method: str, precision: str = "float64") -> 
 _rank = op(
     "quantile_rank",
     lambda xp, x, *, q, method="linear", precision="float64": xp.asarray(
-        places_among(x.shape[-1], q, method, precision), dtype=xp.float64
+        quantile_positions(x.shape[-1], q, method, precision), dtype=xp.float64
     ),
     gradients={"x": NONDIFF},
     infer=lambda x, q, method, precision: (np.shape(q), np.dtype(np.float64)),
@@ -190,7 +190,7 @@ def _picked(lines: Any, q: Fractions, method: str, halves: bool) -> Any:
         lower, upper = (ops["cast"](ops[f](place), dtype="int64") for f in ("floor", "ceil"))
         share = place - ops["floor"](place)
     else:
-        known = places_among(size, method=method, **q.parameters())
+        known = quantile_positions(size, method=method, **q.parameters())
         lower, upper = (f(known).astype(np.int64) for f in (np.floor, np.ceil))
         share = known - lower
         if (lower == upper).all():
@@ -218,7 +218,7 @@ def between(below: Any, above: Any, share: Any, dtype: Any) -> Any:
     """
     below, above = (_widened(x, dtype) for x in (below, above))
     if not isinstance(share, Tensor):
-        share = beside(np.asarray(share), below)
+        share = on_device_of(np.asarray(share), below)
     share = ops["cast_like"](share, below)
     return _narrowed(blended(below, above, share), dtype)
 
@@ -236,13 +236,13 @@ def _element(lines: Any, place: Any) -> Any:
     """Return the elements of lines at positions; a single position is faster as a plain index."""
     if isinstance(place, np.ndarray) and not place.ndim:
         return lines[..., int(place)]
-    return ops["take"](lines, beside(place, lines), axis=-1)
+    return ops["take"](lines, on_device_of(place, lines), axis=-1)
 
 
 def checked(x: Any, method: str, name: str) -> Any:
     """Return the argument as a tensor; refuse tensors that have no quantiles."""
     x = as_tensor(x)
-    places_among(1, 0.5, method)  # which knows the methods' names
+    quantile_positions(1, 0.5, method)  # which knows the methods' names
     return x
 
 

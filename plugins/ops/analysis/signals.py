@@ -11,13 +11,13 @@ from ....core.extend import (
     Op,
     Operators,
     Tensor,
-    among,
+    as_operands,
     as_size,
     as_tensor,
-    beside,
     default_dtype,
     is_open,
     largest,
+    on_device_of,
     ops,
     rank_of,
     smallest,
@@ -124,8 +124,8 @@ _convolve = op(
 
 
 def as_vectors(x: Any, v: Any) -> tuple[Any, Any]:
-    first, other = among((x, v))
-    found = as_vector(first), as_vector(beside(other, first))
+    first, other = as_operands((x, v))
+    found = as_vector(first), as_vector(on_device_of(other, first))
     dtype = np.result_type(*(y.dtype for y in found))
     if dtype.kind == "c":  # the ops multiply real by complex numbers as they are
         return found

@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from ....core.extend import (
     NONDIFF,
     F,
-    Kept,
+    ReusedArrays,
     Shared,
     backend_of,
     communicator,
     compared,
     ranks_in_words,
     row_of,
+    stop_request,
     to_numpy,
-    wish,
     without_examples,
 )
 from ..common.op_builders import op
@@ -35,7 +35,7 @@ from ..common.op_builders import op
 Array = NDArray[Any]
 #: The states of a rank's losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
-_kept = Kept()
+_kept = ReusedArrays()
 #: The head's size is a multiple of this, so that the arrays behind it are aligned for vector loads.
 _ALIGNED = 16
 #: Fewer numbers than this are concatenated and then scaled: for them calls cost more than passes
@@ -46,13 +46,13 @@ _FEW = 1 << 15
 def _kernel(xp: Any, weight: Any, *arrays: Any, checked: int = 0, mean: bool = True) -> list[Any]:
     group = communicator()
     hosts = [x if type(x) is np.ndarray else to_numpy(x) for x in arrays]
-    share, said = _head(weight, hosts[:checked])
+    share, states = _head(weight, hosts[:checked])
     if group.size == 1:
-        if said:
-            _refuse([said], hosts[:checked])
+        if states:
+            _refuse([states], hosts[:checked])
         return list(arrays) if share == 1.0 or not mean else [x / share for x in arrays]
     results = list(arrays)
-    for part in _packed(hosts, share, said, mean):
+    for part in _packed(hosts, share, states, mean):
         compared(f"average_over_ranks of {len(arrays)} arrays", part.buffer, agreed=True)
         group.reduce_in_place(part.buffer)
         _unpack(part, arrays, hosts, results, checked, mean)
@@ -78,16 +78,16 @@ class _Part(NamedTuple):
 def _head(weight: Any, losses: Sequence[Array]) -> tuple[float, int]:
     """Return this rank's weight, and the state of its losses."""
     share = float(weight if isinstance(weight, (int, float)) else to_numpy(weight))
-    return share, _said(losses, share)
+    return share, _loss_states(losses, share)
 
 
-def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list[_Part]:
+def _packed(hosts: Sequence[Array], share: float, states: int, mean: bool) -> list[_Part]:
     """Copy arrays into buffers, one for each precision.
 
     For a mean the copy also divides by the number of ranks. If all weights are 1, no further pass
     over the memory is needed.
     """
-    group, asking = communicator(), wish.get()
+    group, asking = communicator(), stop_request.get()
     shared = group.size if mean else 1
     found = []
     for layout in _layouts(group.size, tuple([(x.size, x.dtype) for x in hosts])):
@@ -98,7 +98,7 @@ def _packed(hosts: Sequence[Array], share: float, said: int, mean: bool) -> list
         buffer[:first] = 0.0
         buffer[0] = share
         buffer[1] = asking is not None and asking.asked
-        buffer[2 + group.rank] = said
+        buffer[2 + group.rank] = states
         found.append(_Part(buffer, layout, shared))
     return found
 
@@ -145,11 +145,11 @@ def _unpack(
 ) -> None:
     """Set each array's result to its part of a reduced buffer."""
     buffer, (dtype, members, ends), shared = part
-    whole, granted, *said = buffer[: 2 + communicator().size].tolist()
-    if granted and (asking := wish.get()) is not None:
+    whole, granted, *states = buffer[: 2 + communicator().size].tolist()
+    if granted and (asking := stop_request.get()) is not None:
         asking.granted = True
-    if any(said):
-        _refuse([int(x) for x in said], hosts[:checked])
+    if any(states):
+        _refuse([int(x) for x in states], hosts[:checked])
     rest = (whole if mean else 1.0) / shared
     if rest != 1.0:
         np.divide(buffer, rest, out=buffer)
@@ -161,7 +161,7 @@ def _unpack(
             results[i] = _part_of(found, arrays[i], host)
 
 
-def _said(losses: Sequence[Array], weight: float) -> int:
+def _loss_states(losses: Sequence[Array], weight: float) -> int:
     """Return the state of this rank's losses, which all ranks learn."""
     if not weight:
         return _NO_EXAMPLES
@@ -172,20 +172,22 @@ def _finite(loss: Array) -> bool:
     return isfinite(loss.item()) if loss.size == 1 else bool(np.isfinite(loss).all())
 
 
-def _refuse(said: Sequence[int], losses: Sequence[Array]) -> None:
+def _refuse(states: Sequence[int], losses: Sequence[Array]) -> None:
     """Raise on every rank if the loss of one rank is not finite, or one has no examples."""
-    empty = [rank for rank, state in enumerate(said) if state == _NO_EXAMPLES]
-    bad = [rank for rank, state in enumerate(said) if state == _NOT_FINITE]
+    empty = [rank for rank, state in enumerate(states) if state == _NO_EXAMPLES]
+    bad = [rank for rank, state in enumerate(states) if state == _NOT_FINITE]
     error: Exception
     if empty:
-        error = ValueError(f"{without_examples(empty, len(said))}. The optimizer has taken no step")
+        error = ValueError(
+            f"{without_examples(empty, len(states))}. The optimizer has taken no step"
+        )
     elif bad:
         here = ", ".join(
             f"{float(np.ravel(x)[0]):.6g}" for x in losses if x.size and not np.isfinite(x).all()
         )
-        which = f"on {ranks_in_words(bad)} of {len(said)}{here and f' (here it is {here})'}"
+        which = f"on {ranks_in_words(bad)} of {len(states)}{here and f' (here it is {here})'}"
         error = FloatingPointError(
-            f"data_parallel: the loss is {here if len(said) == 1 else f'not finite {which}'}; a "
+            f"data_parallel: the loss is {here if len(states) == 1 else f'not finite {which}'}; a "
             "smaller learning rate, or scaled inputs, may help. The optimizer has taken no step"
         )
     else:

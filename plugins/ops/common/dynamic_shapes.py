@@ -23,10 +23,10 @@ from ....core.extend import (
     Size,
     as_size,
     as_tensor,
-    beside,
-    holds,
+    contains_instance,
     is_open,
     largest,
+    on_device_of,
     ops,
     rank_of,
     row_of,
@@ -54,10 +54,10 @@ LARGEST: Any = np.frompyfunc(largest, 2, 1)
 SMALLEST: Any = np.frompyfunc(smallest, 2, 1)
 
 
-def open_among(*values: Any) -> bool:
+def any_unknown(*values: Any) -> bool:
     """Return whether lists contain an unknown size, or an integer that a trace computes."""
     return any(
-        open_among(*x)
+        any_unknown(*x)
         if isinstance(x, (list, tuple))
         else is_open(x) or getattr(getattr(x, "array", None), "traced", False)
         for x in values
@@ -303,7 +303,7 @@ _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
 
 
 def _values(kind: str, arguments: tuple[Any, ...], dtype: Any) -> Any:
-    if holds(arguments, Open):
+    if contains_instance(arguments, Open):
         raise TypeError(f"{kind}: only a trace can make it from {arguments}")
     if kind.endswith("freq") and arguments[0] < 1:
         raise ValueError(f"{kind}: the number of points must be at least 1, got {arguments[0]}")
@@ -340,11 +340,11 @@ def table(kind: str, *arguments: Any, dtype: Any = np.int64, like: Any = None) -
     like
         A tensor whose backend makes the table; the current backend if not given.
     """
-    if holds(arguments, Open):
+    if contains_instance(arguments, Open):
         some = as_tensor(np.zeros((), np.int64)) if like is None else like
         return ops["size_table"](some, kind=kind, arguments=arguments, dtype=np.dtype(dtype).name)
     values = _values(kind, arguments, dtype)
-    return as_tensor(values) if like is None else beside(values, like)
+    return as_tensor(values) if like is None else on_device_of(values, like)
 
 
 # -- ranks -----------------------------------------------------------------------------------------

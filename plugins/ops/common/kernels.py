@@ -34,16 +34,16 @@ def cast_to(xp: Any, x: Any, dtype: Any) -> Any:
 
 
 def in_float32(
-    kernel: Callable[..., Any], aside: tuple[str, ...] = ("like",)
+    kernel: Callable[..., Any], ignored: tuple[str, ...] = ("like",)
 ) -> Callable[..., Any]:
     """Return a kernel that computes in ``float32`` if its arrays are ``float16``.
 
     For sums of many numbers or of exponentials: ``float16`` cannot count beyond 2048, and its
-    largest number is 65504. Results are rounded once. Arrays named ``aside`` do not affect the
+    largest number is 65504. Results are rounded once. Arrays named ``ignored`` do not affect the
     dtype.
     """
     names = list(inspect.signature(kernel).parameters)[1:]
-    places = [i for i, name in enumerate(names) if name in aside]
+    places = [i for i, name in enumerate(names) if name in ignored]
 
     @functools.wraps(kernel)
     def wide(xp: Any, *arrays: Any, **params: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ....core.errors import BackendMismatch, GradtapeError
-from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, beside_tensors, broadcast_shapes
+from ....core.extend import BinaryOp, Op, TensorSpec, UnaryOp, broadcast_shapes, device_of_tensors
 from .axes import reduced_axes
 from .kernels import SCALARS
 
@@ -44,7 +44,7 @@ def _carrying(name: str, function: Function) -> Function:
                 return function(*args, **kwargs)
             except BackendMismatch:
                 # again, with Python's numbers on the backend of the tensors among the arguments
-                elsewhere = beside_tensors((args, kwargs))
+                elsewhere = device_of_tensors((args, kwargs))
                 if elsewhere is None:
                     raise
                 with elsewhere:

@@ -31,13 +31,13 @@ from ....core.extend import (
     is_transformed,
     joined,
     loop_limit,
-    meant_for,
+    mask_effects,
     nodes_within,
     ops,
     outline,
     pack_like,
     replay,
-    run_for_meant,
+    run_with_masked_effects,
     structure,
     trace_branch,
     tracing_into,
@@ -59,7 +59,7 @@ from .subgraphs import (
     traced_step,
     with_wide_start,
 )
-from .tensor_array import Cells, with_memory
+from .tensor_array import KnownElements, with_memory
 
 
 class _Cond(Program):
@@ -76,7 +76,7 @@ class _Cond(Program):
             return replay(params["true"] if bool(pred) else params["false"], operands)
         found = []
         for key, chosen in (("true", pred), ("false", ops["logical_not"](pred))):
-            with meant_for(chosen):
+            with mask_effects(chosen):
                 found.append(_run_for(chosen, operands, **_first(key, **params)))
         return [each_its_own("cond", pred, a, b) for a, b in zip(*found, strict=True)]
 
@@ -125,7 +125,9 @@ def _run_for(
     if not is_transformed(some.array):
         return replay(graph if bool(some) else other, given)
     if any(not getattr(node.op, "ends", True) for node in nodes_within(graph)):
-        return list(run_for_meant(ops["cond"], [some, *given], {"true": graph, "false": other}))
+        return list(
+            run_with_masked_effects(ops["cond"], [some, *given], {"true": graph, "false": other})
+        )
     return replay(graph, given)
 
 
@@ -298,7 +300,7 @@ class _While(Program):
             (go_on,) = replay(holds, tensors)
             if type(go_on.array) is not Batched:  # sizes decide, which all examples share
                 return replay(body, tensors)
-            with meant_for(go_on):
+            with mask_effects(go_on):
                 found = replay(body, chosen_only(go_on, tensors))
             pairs = zip(tensors, found, strict=False)
             return [each_its_own("while_loop", go_on, y, x) for x, y in pairs]
@@ -429,7 +431,7 @@ def _while_loop(
 
 def _value(leaf: Any) -> Any:
     """Return a loop variable as a tensor; cells of an array in a Python loop stay as they are."""
-    return leaf if type(leaf) is Cells else as_tensor(leaf)
+    return leaf if type(leaf) is KnownElements else as_tensor(leaf)
 
 
 def _looped(holds: Any, step: Any, values: list[Tensor], most: Any) -> list[Tensor]:

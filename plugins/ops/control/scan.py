@@ -18,14 +18,15 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     active_graph,
-    agreed,
     as_size,
     as_tensor,
     batched_graph,
+    common_size,
     compiled,
     exclusive,
     flatten,
     halved,
+    has_unknown_sizes,
     holding,
     is_differentiable,
     joined,
@@ -37,12 +38,11 @@ from ....core.extend import (
     shape_in_run,
     sizes_differ,
     structure,
-    unsure,
 )
 from ..common.op_builders import OPS
 from .subgraphs import (
     REQUIRED,
-    Rows,
+    StackedRows,
     assign_variables,
     batch_size,
     carried_specs,
@@ -69,7 +69,7 @@ class _Scan(Program):
     def quick_run(self, xp: Any, arrays: Sequence[Any], **params: Any) -> list[Any]:
         carry, xs, around = self._parts(arrays, params)
         length = _common_length(xs, params["length"])
-        run, rows = compiled(params["body"]), Rows(length)
+        run, rows = compiled(params["body"]), StackedRows(length)
         for i in self._steps(length, params):
             found = run([*carry, *(x[i, ...] for x in xs), *around])
             carry = found[: len(carry)]
@@ -106,7 +106,7 @@ class _Scan(Program):
         a = sum(is_differentiable(x.dtype) for x in body.inputs[:carried])
         b = a + sum(is_differentiable(x.dtype) for x in body.inputs[carried : carried + len(xs)])
         gradients, of_rows = upstream[:a], upstream[a:]
-        rows = Rows(length)
+        rows = StackedRows(length)
         totals: list[Any] = []
         for i in reversed(self._steps(length, params)):
             found = back([*kept.pop(), *gradients, *(g[i, ...] for g in of_rows)])
@@ -125,7 +125,7 @@ class _Scan(Program):
         given = [*carry, *zeros, *around]
         found = dict(zip(body.inputs, given, strict=True))
         shapes = [shape_in_run(y, found) for y in body.outputs[len(carry) :]]
-        if any(unsure(shape) for shape in shapes):  # one step on zeros shows them
+        if any(has_unknown_sizes(shape) for shape in shapes):  # one step on zeros shows them
             with np.errstate(all="ignore"):
                 return [y.shape for y in compiled(body)(given)[len(carry) :]]
         return shapes
@@ -376,7 +376,7 @@ def _length(rows: list[Tensor], length: Any) -> Any:
 def _known_length(rows: Sequence[Any], length: Any) -> Any:
     """Return the number of steps if rows and ``length`` determine it."""
     sizes = [*(x.shape[0] for x in rows if x.shape is not None), length]
-    best = agreed(*sizes)
+    best = common_size(*sizes)
     for n in sizes:
         if sizes_differ(n, best):
             raise ValueError(f"scan: the lengths differ: {n} and {best}")

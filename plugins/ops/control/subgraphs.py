@@ -31,6 +31,7 @@ from ....core.extend import (
     flatten,
     halved,
     has_level,
+    has_unknown_sizes,
     is_differentiable,
     is_open,
     known_size,
@@ -42,7 +43,6 @@ from ....core.extend import (
     same_size,
     seen_rows,
     trace_branch,
-    unsure,
 )
 from ..common.kernels import SCALARS, as_like
 from ..common.op_builders import op
@@ -228,7 +228,7 @@ op(
 # -- loops -----------------------------------------------------------------------------------------
 
 
-class Rows:
+class StackedRows:
     """The results of a loop's steps, to be stacked.
 
     NumPy arrays are copied into their stack at once, while a step's memory is in the cache, and the
@@ -339,7 +339,7 @@ def joint_scan(run: Node, pull: Node) -> list[Node] | None:
         None if shapes are unknown, or part of the gradient is lost.
     """
     symbols = (*pull.inputs, *run.outputs, *pull.outputs)
-    if any(type(x) is not Symbol or unsure(x.shape) for x in symbols):
+    if any(type(x) is not Symbol or has_unknown_sizes(x.shape) for x in symbols):
         return None
     body, carried = run.params["body"], run.params["carried"]
     end = carried + run.params["scanned"]

@@ -18,11 +18,11 @@ from ....core.extend import (
     as_size,
     as_tensor,
     flatten,
+    has_unknown_sizes,
     known_size,
     largest,
     pack_like,
     tracing_into,
-    unsure,
 )
 from ..indexing.take import take
 from ..shapes.creation import zeros
@@ -31,7 +31,7 @@ from ..shapes.reshaping import expand_dims
 from ..shapes.splitting import split, unstack
 
 
-class Cells:
+class KnownElements:
     """The tensors of an array whose indices are known: they are held one by one."""
 
     def __init__(self, size: Any, dtype: Any, shape: Any) -> None:
@@ -43,9 +43,9 @@ class Cells:
         written = max(self.held, default=-1) + 1
         return max(self.size, written) if known_size(self.size) else self.size
 
-    def copy(self) -> Cells:
+    def copy(self) -> KnownElements:
         """Return a copy, so that writes to it do not change this one."""
-        twin = Cells(self.size, self.dtype, self.shape)
+        twin = KnownElements(self.size, self.dtype, self.shape)
         twin.held = dict(self.held)
         return twin
 
@@ -118,12 +118,12 @@ class TensorArray(tuple[Any, ...]):
         element_shape: Any = None,
     ) -> Any:
         """Make an array, or one with the cells of another, as loops do."""
-        if isinstance(dtype, (Tensor, Cells)) or dtype is None:
+        if isinstance(dtype, (Tensor, KnownElements)) or dtype is None:
             return super().__new__(cls, (dtype,))
         grows = size is None if dynamic_size is None else dynamic_size
         shape = None if element_shape is None else tuple(element_shape)
         count = as_size(0 if size is None else size, "TensorArray: size")
-        cells = Cells(count, as_dtype(dtype), shape)
+        cells = KnownElements(count, as_dtype(dtype), shape)
         return super().__new__(_Growing if grows else TensorArray, (cells,))
 
     @property
@@ -169,7 +169,7 @@ class TensorArray(tuple[Any, ...]):
                 )
             x = as_tensor(value, self.dtype)
         place = as_tensor(index)
-        if type(place.array) is not Symbol and isinstance(held, Cells):
+        if type(place.array) is not Symbol and isinstance(held, KnownElements):
             i = place.item()
             if i < 0 or (not self.dynamic_size and known_size(held.size) and i >= held.size):
                 raise IndexError(f"TensorArray: index {i} is out of bounds for size {held.size}")
@@ -296,13 +296,13 @@ def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
     The shape of the tensors written comes from tracing a first step.
     """
     leaves = flatten(loop_vars)
-    if not any(type(x) is Cells for x in leaves):
+    if not any(type(x) is KnownElements for x in leaves):
         return loop_vars
     graph = Graph("a step", active_graph.get())
     with tracing_into(graph):
         given: list[Any] = []
         for x in leaves:
-            if type(x) is Cells:
+            if type(x) is KnownElements:
                 given.append(x.copy())
             else:
                 x = as_tensor(x)
@@ -311,7 +311,7 @@ def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
         spread = isinstance(loop_vars, (list, tuple)) and not hasattr(loop_vars, "_fields")
         after = flatten(body(*packed) if spread else body(packed))
     for i, (cells, x) in enumerate(zip(leaves, after)):
-        if type(cells) is not Cells:
+        if type(cells) is not KnownElements:
             continue
         shape = (
             x.shape[1:]
@@ -320,7 +320,7 @@ def with_memory(body: Callable[..., Any], loop_vars: Any) -> Any:
         )
         if shape is None:  # nothing is written
             shape = ()
-        if unsure(shape):
+        if has_unknown_sizes(shape):
             raise TraceError(
                 f"TensorArray: a loop writes tensors of shape {shape}, whose sizes the trace does "
                 "not know; give it element_shape"

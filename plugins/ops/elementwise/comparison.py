@@ -13,8 +13,8 @@ from ....core.extend import (
     Operators,
     Tensor,
     as_tensor,
-    beside,
-    check_held,
+    check_fits_dtype,
+    on_device_of,
     ops,
     same_size,
     shapes_differ,
@@ -136,9 +136,9 @@ def isclose(
     """
     if type(a) in SCALARS:
         b = as_tensor(b)
-        a = beside(a, b)
+        a = on_device_of(a, b)
     a = as_tensor(a)
-    b = beside(b, a)
+    b = on_device_of(b, a)
     if b.dtype.kind not in "fc":  # differences of integers wrap, of booleans there are none
         b = ops["cast"](b, dtype="float64")
     near = ops["abs"](a - b) <= atol + rtol * ops["abs"](b)
@@ -209,14 +209,14 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
     if isinstance(a2, Operators):  # the other goes where the tensor is
         a1, a2 = a2, a1
     x = as_tensor(a1)
-    y = beside(a2, x, weak=False)
+    y = on_device_of(a2, x, weak=False)
     if x.shape is None or y.shape is None:
         raise ValueError(
             "array_equal: it is unknown in this trace whether shapes "
             f"{x.shape} and {y.shape} are equal; give the TensorSpec a rank"
         )
     if shapes_differ(x.shape, y.shape):
-        return beside(np.asarray(False), x)
+        return on_device_of(np.asarray(False), x)
     alike = [n == m for n, m in zip(x.shape, y.shape, strict=True) if not same_size(n, m)]
     if alike:  # each run compares the sizes first
         y = ops["crop_or_pad_like"](y, x, axes=tuple(range(len(x.shape))))
@@ -391,7 +391,7 @@ class Where(Op):
                 y = with_others(y, (condition,))
         elif type(x) is int or type(y) is int:  # NumPy wraps what the other's dtype does not hold
             number, other = (x, y) if type(x) is int else (y, x)
-            check_held(number, getattr(other, "dtype", np.dtype(np.int64)), "where")
+            check_fits_dtype(number, getattr(other, "dtype", np.dtype(np.int64)), "where")
         return super().__call__(condition, x, y)
 
 

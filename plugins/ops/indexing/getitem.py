@@ -20,7 +20,6 @@ from ....core.extend import (
     Shared,
     Size,
     TensorSpec,
-    apart,
     as_batched,
     broadcast_shapes,
     decode_index,
@@ -28,6 +27,7 @@ from ....core.extend import (
     kind_of,
     largest,
     row_of,
+    size_difference,
     sizes_differ,
 )
 from ..common.axes import reduced_axes, shape_only
@@ -226,7 +226,7 @@ def _sliced(size: Any, part: slice) -> Any:
     )
     if start is None or stop is None:
         return None
-    way = apart(stop, start) if step > 0 else apart(start, stop)
+    way = size_difference(stop, start) if step > 0 else size_difference(start, stop)
     return largest((way + abs(step) - 1) // abs(step), 0)
 
 

@@ -14,11 +14,11 @@ from ....core.extend import (
     NONDIFF,
     Tensor,
     TensorSpec,
-    among,
+    as_operands,
     as_size,
     as_tensor,
-    beside,
-    check_held,
+    check_fits_dtype,
+    on_device_of,
     ops,
     same_size,
 )
@@ -104,7 +104,7 @@ def extract(condition: Any, x: Any) -> Tensor:
 
 
 def _truth(condition: Any, x: Any) -> Any:
-    condition = beside(condition, x)
+    condition = on_device_of(condition, x)
     return condition if condition.dtype.kind == "b" else condition != 0
 
 
@@ -189,7 +189,7 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
     options = _of_one_dtype(list(choices), "choose")
-    numbers = beside(a, options[0], weak=False) if options else as_tensor(a)
+    numbers = on_device_of(a, options[0], weak=False) if options else as_tensor(a)
     if numbers.dtype.kind == "b":
         numbers = ops["cast"](numbers, dtype="int64")
     if not options:
@@ -214,16 +214,16 @@ def choose(a: Any, choices: Sequence[Any], mode: str = "raise") -> Tensor:
 
 def _of_one_dtype(choices: list[Any], name: str) -> list[Any]:
     """Return choices as tensors; Python numbers take the dtype of the other choices."""
-    options = among(choices)
+    options = as_operands(choices)
     if not options or all(type(choice) in SCALARS for choice in choices):
         return options
     given = [c if type(c) in SCALARS else x.dtype for c, x in zip(choices, options, strict=True)]
     dtype = np.result_type(*given)
     for choice in choices:
-        check_held(choice, dtype, name)
+        check_fits_dtype(choice, dtype, name)
     there = next(x for c, x in zip(choices, options, strict=True) if type(c) not in SCALARS)
     return [
-        beside(np.asarray(c, dtype), there)
+        on_device_of(np.asarray(c, dtype), there)
         if type(c) in SCALARS
         else ops["cast"](x, dtype=dtype.name)
         for c, x in zip(choices, options, strict=True)

@@ -6,7 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Op, Tensor, among, as_batched, beside, kind_of, ops, rank_of
+from ....core.extend import (
+    NONDIFF,
+    F,
+    Op,
+    Tensor,
+    as_batched,
+    as_operands,
+    kind_of,
+    on_device_of,
+    ops,
+    rank_of,
+)
 from ..common.axes import one_axis, reduced_axes, refused
 from ..common.op_builders import named, op
 from .selection import INDEX, SIZES_DIFFER
@@ -285,14 +296,16 @@ def isin(x: Any, values: Any, *, invert: bool = False) -> Tensor:
     >>> gt.isin(gt.constant([1, 2, 3]), [2, 3, 5]).tolist()
     [False, True, True]
     """
-    x, values = among((x, values))
-    found = _isin(x, ops["reshape"](beside(values, x), shape=(-1,)))
+    x, values = as_operands((x, values))
+    found = _isin(x, ops["reshape"](on_device_of(values, x), shape=(-1,)))
     return ops["logical_not"](found) if invert else found
 
 
 def _pair(x: Any, y: Any) -> tuple[Any, Any]:
-    first, other = among((x, y))
-    return ops["reshape"](first, shape=(-1,)), ops["reshape"](beside(other, first), shape=(-1,))
+    first, other = as_operands((x, y))
+    return ops["reshape"](first, shape=(-1,)), ops["reshape"](
+        on_device_of(other, first), shape=(-1,)
+    )
 
 
 def _alike(x: Any, y: Any) -> tuple[Any, Any]:

@@ -13,12 +13,12 @@ from ....core.extend import (
     Op,
     Operators,
     Tensor,
-    among,
+    as_operands,
     as_size,
     as_tensor,
-    beside,
     is_transformed,
     known_size,
+    on_device_of,
     ops,
     rank_of,
     shapes_differ,
@@ -354,14 +354,14 @@ def searchsorted(x: Any, values: Any, side: str = "left", sorter: Any = None) ->
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     x = as_tensor(x)
     if sorter is not None:
-        order = beside(sorter, x, weak=False)
+        order = on_device_of(sorter, x, weak=False)
         if shapes_differ(order.shape, x.shape):
             raise ValueError(
                 f"searchsorted: sorter needs one index per element of x, got shape {order.shape} "
                 f"for {x.shape}"
             )
         x = ops["take"](x, order, axis=0)
-    return _searchsorted(x, beside(values, x), side=side)
+    return _searchsorted(x, on_device_of(values, x), side=side)
 
 
 @named
@@ -395,8 +395,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     >>> gt.digitize([0.2, 6.4, 1.0], [2.5, 1.0, 0.0], right=True).tolist()
     [2, 0, 2]
     """
-    x = beside(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
-    bins = beside(bins, x)
+    x = on_device_of(x, as_tensor(bins)) if isinstance(bins, Operators) else as_tensor(x)
+    bins = on_device_of(bins, x)
     if "c" in (x.dtype.kind, bins.dtype.kind):
         raise TypeError("digitize: complex numbers have no order, so they cannot be binned")
     if bins.shape is not None and len(bins.shape) != 1:
@@ -452,14 +452,16 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     >>> gt.lexsort((names, surnames)).tolist()
     [2, 1, 0]
     """
-    columns = among(list(keys)) if isinstance(keys, (list, tuple)) else _rows_of(as_tensor(keys))
+    columns = (
+        as_operands(list(keys)) if isinstance(keys, (list, tuple)) else _rows_of(as_tensor(keys))
+    )
     if not columns:
         raise TypeError("lexsort: at least one key is needed")
     shapes = [x.shape for x in columns]
     if any(shapes_differ(shape, shapes[0]) for shape in shapes):
         raise ValueError(f"lexsort: keys must have the same shape, got {shapes}")
     if shapes[0] == () and axis in (-1, 0):  # each key is one number, as for NumPy
-        return beside(np.int64(0), columns[0])
+        return on_device_of(np.int64(0), columns[0])
     axis = one_axis(axis, "lexsort")
     order = _argsort(columns[0], axis=axis)
     for key in columns[1:]:  # each sort keeps the order that the keys before have made

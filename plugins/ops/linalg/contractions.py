@@ -24,8 +24,8 @@ from ....core.extend import (
     Size,
     Tensor,
     TensorSpec,
-    among,
     as_batched,
+    as_operands,
     broadcast_shapes,
     ops,
     rank_of,
@@ -322,7 +322,7 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True) -> Tensor:
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _spelt((subscripts, *operands))
-    operands = tuple(among(operands))  # numbers have no axes
+    operands = tuple(as_operands(operands))  # numbers have no axes
     dtypes = {x.dtype for x in operands}
     if len(dtypes) > 1 and len(operands) > 2:  # a product of two must not overflow on its way
         both = np.result_type(*dtypes).name
@@ -516,4 +516,4 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
         pair = tuple(a if isinstance(a, tuple) else (a,) for a in pair)
         if len(pair) != 2:
             raise ValueError(f"tensordot: axes is a number or a pair, got {axes!r}")
-    return _tensordot(*among((x, y)), axes=pair)
+    return _tensordot(*as_operands((x, y)), axes=pair)

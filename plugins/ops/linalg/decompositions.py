@@ -19,7 +19,6 @@ from .eigenvalues import eigh, eigvalsh
 from .matmul import matmul
 from .matrices import (
     adjoint,
-    apart,
     as_inexact,
     conjugate_transpose,
     hermitian_from_lower,
@@ -29,6 +28,7 @@ from .matrices import (
     over_columns,
     over_rows,
     real_of,
+    separated,
     sizes_of_matrices,
     smaller_size,
     square_shape,
@@ -294,7 +294,7 @@ def _svdvals_rule(g: Any, x: Any) -> Any:
 def _svd_kernel(xp: Any, x: Any, *, full_matrices: bool = True) -> tuple[Any, Any, Any]:
     u, s, vh = xp.linalg.svd(x, full_matrices=full_matrices)
     if deriving.get() is not None:
-        s, u, v = apart(s, "svd", u, xp.swapaxes(vh, -1, -2), with_zero=True)
+        s, u, v = separated(s, "svd", u, xp.swapaxes(vh, -1, -2), with_zero=True)
         vh = xp.swapaxes(v, -1, -2)
     return u, s, vh
 
@@ -323,7 +323,7 @@ def _svdvals_spec(x: TensorSpec) -> tuple[Any, Any]:
 
 _svdvals = op(
     "svdvals",
-    lambda xp, x: apart(svdvals_kernel(xp, x), "svdvals", with_zero=True)[0],
+    lambda xp, x: separated(svdvals_kernel(xp, x), "svdvals", with_zero=True)[0],
     gradients={"x": _svdvals_rule},
     infer=_svdvals_spec,
     batch=leading,

@@ -17,7 +17,6 @@ from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
 from .matrices import (
     adjoint,
-    apart,
     as_inexact,
     conjugate_transpose,
     diagonals,
@@ -27,6 +26,7 @@ from .matrices import (
     over_columns,
     over_rows,
     real_of,
+    separated,
     square_shape,
     takes_none,
 )
@@ -69,7 +69,7 @@ def _eigvalsh_rule(g: Any, x: Any) -> Any:
 
 def _eigh_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
     w, v = xp.linalg.eigh(x)
-    return apart(w, "eigh", v)
+    return separated(w, "eigh", v)
 
 
 _eigh = op(
@@ -85,7 +85,7 @@ _eigh = op(
 )
 _eigvalsh = op(
     "eigvalsh",
-    lambda xp, x: apart(xp.linalg.eigvalsh(x), "eigvalsh")[0],
+    lambda xp, x: separated(xp.linalg.eigvalsh(x), "eigvalsh")[0],
     gradients={"x": _eigvalsh_rule},
     infer=lambda x: (_eigenvalues(square_shape(x, "eigvalsh")), real_of(x.dtype)),
     batch=leading,
@@ -206,7 +206,7 @@ def _eig_kernel(xp: Any, x: Any) -> tuple[Any, ...]:
     w, v = xp.linalg.eig(x)
     wide = np.result_type(numpy_dtype(x.dtype), np.complex64)
     # NumPy gives real factors if no value is complex; a dtype must not depend on values
-    return apart(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
+    return separated(cast_to(xp, w, wide), "eig", cast_to(xp, v, wide))
 
 
 @takes_none

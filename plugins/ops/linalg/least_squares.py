@@ -12,10 +12,10 @@ from ....core.extend import (
     Tensor,
     TensorSpec,
     as_tensor,
-    beside,
     is_open,
     kind_of,
     largest,
+    on_device_of,
     ops,
     sizes_differ,
     smallest,
@@ -202,7 +202,7 @@ def matrix_rank(
     if hermitian:
         A = hermitian_part(A, "matrix_rank")
     if tol is not None and np.ndim(tol):
-        above = svdvals(A) > ops["expand_dims"](beside(tol, A), axis=-1)
+        above = svdvals(A) > ops["expand_dims"](on_device_of(tol, A), axis=-1)
         return ops["sum"](ops["cast"](above, dtype="int64"), axis=-1)
     return _matrix_rank(
         A,

@@ -18,10 +18,10 @@ from ....core.extend import (
     Op,
     Tensor,
     TensorSpec,
-    among,
+    as_operands,
     as_tensor,
-    beside,
     broadcast_shapes,
+    on_device_of,
     ops,
     rank_of,
     sizes_differ,
@@ -120,7 +120,7 @@ def solve(a: Any, b: Any) -> Tensor:
     >>> gt.linalg.solve(gt.constant([[2.0, 0.0], [0.0, 4.0]]), gt.constant([2.0, 8.0])).tolist()
     [1.0, 2.0]
     """
-    a, b = among((a, b))
+    a, b = as_operands((a, b))
     return like_columns(_solve(a, as_columns(b)), b)
 
 
@@ -348,7 +348,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Tensor:
     [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
     """
     a = as_tensor(a)
-    b = beside(b, a)
+    b = on_device_of(b, a)
     if axes is not None:
         last = tuple(operator.index(n) for n in axes)
         a = ops["transpose"](a, axes=(*(n for n in range(a.ndim) if n not in last), *last))

@@ -26,9 +26,9 @@ from ....core.extend import (
     known_size,
     numpy_dtype,
     ops,
+    report_missing_terms,
     sizes_differ,
     smallest,
-    tell_lacking,
 )
 from ..common.axes import leading
 from ..common.kernels import as_like, at_hand, cast_to
@@ -153,7 +153,7 @@ _LACKING = (
 _ROUNDING = 8
 
 
-def apart(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tuple[Any, ...]:
+def separated(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tuple[Any, ...]:
     """Return a kernel's outputs, moved apart while derivatives at separate values are computed.
 
     Parameters
@@ -186,7 +186,7 @@ def apart(values: Any, what: str, *vectors: Any, with_zero: bool = False) -> tup
     top = sizes.max(axis=-1, keepdims=True)
     if _are_tied(values, sizes, top, with_zero):
         size = float(top.min()) or 1.0
-        derivation.meet(_precision(values.dtype)[0], size, f"{what}: {_MET}")
+        derivation.note_limit(_precision(values.dtype)[0], size, f"{what}: {_MET}")
     return values, *vectors
 
 
@@ -298,7 +298,7 @@ def _over_gaps_kernel(xp: Any, x: Any, s: Any, *, reported: bool = False) -> Any
         # these lose most digits; kernels move only NumPy's arrays apart
         close = sizes <= max(eps**0.75, rounding) * top
         if at_hand(xp.sum(cast_to(xp, close, "int64")) > math.prod(s.shape), unknown=False):
-            tell_lacking(_LACKING)
+            report_missing_terms(_LACKING)
     equal = sizes <= rounding * top
     return xp.where(equal, 0, x / xp.where(equal, 1, gaps))
 

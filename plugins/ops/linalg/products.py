@@ -11,9 +11,9 @@ from ....core.extend import (
     F,
     Op,
     Tensor,
-    among,
+    as_operands,
     as_tensor,
-    beside,
+    on_device_of,
     ops,
     shapes_differ,
     sizes_differ,
@@ -53,7 +53,7 @@ def dot(x: Any, y: Any) -> Tensor:
     >>> gt.dot(gt.constant([1, 2]), gt.constant([3, 4])).item()
     11
     """
-    x, y = among((x, y))
+    x, y = as_operands((x, y))
     if x.shape == () or known_rank(y, "dot") == 0:
         return ops["multiply"](x, y)
     if y.ndim <= 2:
@@ -80,7 +80,7 @@ def outer(x: Any, y: Any) -> Tensor:
     >>> gt.outer(gt.constant([1, 2]), gt.constant([3, 4])).tolist()
     [[3, 4], [6, 8]]
     """
-    x, y = among((x, y))
+    x, y = as_operands((x, y))
     column = ops["reshape"](x, shape=(-1, 1))
     return ops["multiply"](column, ops["reshape"](y, shape=(1, -1)))
 
@@ -109,7 +109,7 @@ def vdot(a: Any, b: Any) -> Tensor:
     >>> gt.vdot(gt.constant([1j, 2.0]), gt.constant([1j, 1.0])).item()
     (3+0j)
     """
-    x, y = (ops["reshape"](t, shape=(-1,)) for t in among((a, b)))
+    x, y = (ops["reshape"](t, shape=(-1,)) for t in as_operands((a, b)))
     if shapes_differ(x.shape, y.shape):
         raise ValueError(f"vdot: a has {x.shape[0]} elements, b has {y.shape[0]}")
     return matmul(ops["conj"](x) if x.dtype.kind == "c" else x, y)
@@ -141,7 +141,7 @@ def vecdot(x1: Any, x2: Any, axis: int = -1) -> Tensor:
     >>> gt.vecdot(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 1])).tolist()
     [3, 7]
     """
-    (x1, x2), along = among((x1, x2)), one_axis(axis, "vecdot")
+    (x1, x2), along = as_operands((x1, x2)), one_axis(axis, "vecdot")
     sizes = [_size_along(x, along) for x in (x1, x2)]
     ranks = {None if x.shape is None else len(x.shape) for x in (x1, x2)}
     if along >= 0 and len(ranks) > 1:  # the same number means another axis of each
@@ -189,7 +189,7 @@ def inner(a: Any, b: Any) -> Tensor:
     >>> gt.inner(gt.constant([[1, 2], [3, 4]]), gt.constant([1, 0])).tolist()
     [1, 3]
     """
-    a, b = among((a, b))
+    a, b = as_operands((a, b))
     if () in (a.shape, b.shape):
         return ops["multiply"](a, b)
     if a.shape is None and b.shape is None:
@@ -221,7 +221,7 @@ def kron(a: Any, b: Any) -> Tensor:
     >>> gt.kron(gt.constant([1, 10]), gt.constant([1, 2, 3])).tolist()
     [1, 2, 3, 10, 20, 30]
     """
-    a, b = among((a, b))
+    a, b = as_operands((a, b))
     rank = max(known_rank(a, "kron"), known_rank(b, "kron"))
     missing = [tuple(range(rank - x.ndim)) for x in (a, b)]
     a, b = (ops["expand_dims"](x, axis=m) if m else x for x, m in zip((a, b), missing))
@@ -291,7 +291,7 @@ def cross(
     if axis is not None:
         axisa = axisb = axisc = axis
     sides = []
-    a, b = among((a, b))
+    a, b = as_operands((a, b))
     for name, x, along in (("a", a, axisa), ("b", b, axisb)):
         if x.shape is not None:
             (place,) = reduced_axes(as_axis(along, "cross"), len(x.shape), "cross")
@@ -337,7 +337,7 @@ def _with_third(x: Any) -> Any:
 
 def _operands(x: Any, y: Any, ranks: tuple[int, int], name: str) -> tuple[Any, Any]:
     first = as_tensor(x)
-    found = first, beside(y, first)
+    found = first, on_device_of(y, first)
     for operand, least in zip(found, ranks, strict=True):
         if operand.shape is not None and len(operand.shape) < least:
             raise ValueError(
@@ -444,7 +444,7 @@ def multi_dot(arrays: Any) -> Tensor:
     >>> gt.linalg.multi_dot([gt.ones((2, 3)), gt.ones((3, 4)), gt.ones(4)]).tolist()
     [12.0, 12.0]
     """
-    matrices = among(list(arrays))
+    matrices = as_operands(list(arrays))
     if len(matrices) < 2:
         raise ValueError(f"multi_dot: at least two arrays are needed, got {len(matrices)}")
     for x in matrices:

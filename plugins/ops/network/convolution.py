@@ -32,12 +32,12 @@ from .windows import (
     Padding,
     Sizes,
     Windows,
-    apart,
     as_channels,
     as_examples,
     as_padding,
     per_axis,
     side_by_side,
+    undo_side_by_side,
     window_counts,
 )
 
@@ -207,7 +207,7 @@ def _conv_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any
     if not bx:
         return as_examples(op.raw(x, as_channels(w, op, groups), **params), size, groups)
     params["groups"] = size * groups
-    return apart(op.raw(side_by_side(x, op), side_by_side(w, op), **params), size)
+    return undo_side_by_side(op.raw(side_by_side(x, op), side_by_side(w, op), **params), size)
 
 
 @with_examples
@@ -222,7 +222,7 @@ def _to_images_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str
     g, like = (x if b else as_batched(x, w) for x, b in ((g, bg), (like, bl)))
     size, params["groups"] = w.shape[0], w.shape[0] * params["groups"]
     sides = [side_by_side(x, op) for x in (g, w, like)]
-    return apart(op.raw(*sides, **params), size)
+    return undo_side_by_side(op.raw(*sides, **params), size)
 
 
 @with_examples
@@ -239,7 +239,7 @@ def _to_filters_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[st
         return as_examples(op.raw(*wide, **params), size, groups)
     g = g if bg else as_batched(g, x)
     params["groups"] = size * groups
-    return apart(
+    return undo_side_by_side(
         op.raw(side_by_side(g, op), side_by_side(x, op), side_by_side(like, op), **params), size
     )
 

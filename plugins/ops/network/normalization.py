@@ -20,9 +20,9 @@ from ....core.extend import (
     GradientTape,
     Tensor,
     TensorSpec,
-    agreed,
     as_size,
     as_tensor,
+    common_size,
     exact_quotient,
     floats,
     ops,
@@ -169,7 +169,7 @@ def _channels(x: TensorSpec, gamma: TensorSpec, axis: int) -> Any:
             f"batch_norm_training: gamma of shape {gamma.shape} does not fit axis {axis} of x, "
             f"of shape {x.shape}"
         )
-    return (size if gamma.shape is None else agreed(size, *gamma.shape),)
+    return (size if gamma.shape is None else common_size(size, *gamma.shape),)
 
 
 def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsilon: float) -> Any:

@@ -75,7 +75,7 @@ def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, An
         yield at, hit
 
 
-@functools.partial(in_float32, aside=("x", "largest"))
+@functools.partial(in_float32, ignored=("x", "largest"))
 def _max_scatter(
     xp: Any, g: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, agreed, as_tensor, kind_of, shapes_differ
+from ....core.extend import NONDIFF, F, Tensor, as_tensor, common_size, kind_of, shapes_differ
 from ..common.axes import along, leading, one_axis, reduced_axes
 from ..common.kernels import along_axis, as_like, at_hand, cast_to, in_float32, nan_where
 from ..common.op_builders import named, op
@@ -55,7 +55,7 @@ op(
 # -- cross-entropies -------------------------------------------------------------------------------
 
 #: Class labels do not affect the dtype.
-_of_logits = functools.partial(in_float32, aside=("labels",))
+_of_logits = functools.partial(in_float32, ignored=("labels",))
 
 
 def _sparse_shape(logits: Any, labels: Any) -> Any:
@@ -70,7 +70,7 @@ def _sparse_shape(logits: Any, labels: Any) -> Any:
             "sparse_softmax_cross_entropy: labels must have one axis less than logits, "
             f"got labels of shape {labels} and logits of shape {logits}"
         )
-    return tuple(map(agreed, labels, logits[:-1]))
+    return tuple(map(common_size, labels, logits[:-1]))
 
 
 def check_labels(xp: Any, logits: Any, labels: Any) -> Any:
@@ -205,7 +205,7 @@ def _dense_shape(logits: Any, labels: Any, axis: int) -> Any:
             f"got labels of shape {labels} and logits of shape {logits}"
         )
     (along,) = reduced_axes(axis, len(logits), "softmax_cross_entropy")
-    shape = tuple(map(agreed, logits, labels))
+    shape = tuple(map(common_size, logits, labels))
     return (*shape[:along], *shape[along + 1 :])
 
 

@@ -11,7 +11,7 @@ from ..common.kernels import as_like, in_float32
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
 from .convolution import conv_settings, filters_gradient, images_of, prepared
-from .windows import Padding, Sizes, apart, of_rank, side_by_side
+from .windows import Padding, Sizes, of_rank, side_by_side, undo_side_by_side
 
 
 def _enlarged(sizes: Sequence[Any], kernel: Sequence[Any], settings: dict[str, Any]) -> Any:
@@ -68,7 +68,7 @@ def _conv_transpose_rule(op: Op, xs: list[Any], batched: list[bool], params: dic
     one = op.raw(F.getitem(x, index=row), F.getitem(w, index=row), **params)
     like = F.zeros_like(as_batched(one, w))
     sides = [side_by_side(part, op) for part in (x, w, like)]
-    return apart(F.conv_to_images(*sides, **params, groups=size), size)
+    return undo_side_by_side(F.conv_to_images(*sides, **params, groups=size), size)
 
 
 _conv_transpose = op(

@@ -196,7 +196,7 @@ def side_by_side(x: Any, op: Op) -> Any:
     return F.reshape(F.moveaxis(x, source=(0,), destination=(-2,)), shape=(*rest, size * c))
 
 
-def apart(x: Any, size: int) -> Any:
+def undo_side_by_side(x: Any, size: int) -> Any:
     """Undo :func:`side_by_side`."""
     *rest, total = x.shape
     x = F.reshape(x, shape=(*rest, size, exact_quotient(total, size)))

@@ -21,11 +21,11 @@ from ....core.extend import (
     as_size,
     as_tensor,
     backend_of,
-    beside,
     check_randomness,
     key_for_examples,
     known_size,
     largest,
+    on_device_of,
     ops,
     own_array,
     to_numpy,
@@ -131,8 +131,8 @@ class Generator(Continuous):
         >>> (generator.uniform(3) == first).all().item()
         True
         """
-        _brought_home(self.state)
-        self.state.assign(beside(_seeded_key(seed), Tensor(self.state.array)))
+        _on_current_backend(self.state)
+        self.state.assign(on_device_of(_seeded_key(seed), Tensor(self.state.array)))
 
     def next_key(self) -> Tensor:
         """Return a key that was not used before, and increment the count.
@@ -159,7 +159,7 @@ class Generator(Continuous):
 
     def _count_on(self) -> Any:
         with self.state.lock:  # no other thread may get this key
-            _brought_home(self.state)
+            _on_current_backend(self.state)
             key, owner = self.state.value, backend_of(self.state.array)
             # on the backend of the state, whatever the current one is
             if owner.waits:  # one draw, without a copy to the device
@@ -418,7 +418,7 @@ class Generator(Continuous):
 _ONE_DRAW = np.array([0, 1], np.int64)
 
 
-def _brought_home(state: Variable) -> None:
+def _on_current_backend(state: Variable) -> None:
     """Move a state from a backend whose plugin was removed to the current one."""
     try:
         backend_of(state.array)
@@ -443,4 +443,4 @@ def _state(value: Any, state: Variable) -> Tensor:
             f"generator.state.numpy(); got {value!r}"
         )
     refuse(negative, given, "Generator: the integers of a state must be at least 0")
-    return beside(value, Tensor(state.array))
+    return on_device_of(value, Tensor(state.array))

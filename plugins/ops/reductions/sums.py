@@ -20,10 +20,10 @@ from ....core.extend import (
     Tensor,
     as_dtype,
     as_tensor,
-    beside,
     broadcast_shapes,
     kind_of,
     numpy_dtype,
+    on_device_of,
     ops,
     shapes_differ,
 )
@@ -94,7 +94,7 @@ def kept_by(x: Any, where: Any, name: str) -> Any:
     """Return which elements of ``x`` count, as booleans of its shape; None for all."""
     if where is None or where is True:
         return None
-    where = beside(where, x)
+    where = on_device_of(where, x)
     where = where if where.dtype.kind == "b" else where != 0
     joined = broadcast_shapes(x.shape, where.shape, op=name)
     if shapes_differ(joined, x.shape):
@@ -139,7 +139,7 @@ def start_of(initial: Any, like: Any, name: str) -> Any:
             initial = np.asarray(int(initial), like.dtype)
         except (OverflowError, ValueError) as error:
             raise OverflowError(f"{name}: initial={initial}: {error}") from None
-    return in_dtype(beside(initial, like), like.dtype)
+    return in_dtype(on_device_of(initial, like), like.dtype)
 
 
 def averaged(x: Any, dtype: Any, where: Any, name: str) -> tuple[Any, Any, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Tensor, as_dtype, as_tensor, beside, kind_of, numpy_dtype, ops
+from ....core.extend import F, Tensor, as_dtype, as_tensor, kind_of, numpy_dtype, on_device_of, ops
 from ..common.axes import Axis, as_axis
 from ..common.kernels import at_hand, cast_to, inexact, real_of
 from ..shapes.adjoints import size_over
@@ -148,7 +148,7 @@ def var(
     counted = in_dtype(x, inside if inside.kind in "fc" else np.dtype(np.float64))
     if mean is None:
         mean = in_dtype(total(x, True) / count_of(kept, counted, axis, True), inside)
-    apart = chosen(x - beside(mean, x), kept, 0)
+    apart = chosen(x - on_device_of(mean, x), kept, 0)
     squares = ops["real"](apart * ops["conj"](apart)) if x.dtype.kind == "c" else apart * apart
     freedom = ops["maximum"](count_of(kept, counted, axis, keepdims) - ddof, 0)
     variance = total(squares, keepdims) / freedom

@@ -63,13 +63,13 @@ def size_over(xp: Any, x: Any, *, axis: Axis = None) -> Any:
     return xp.asarray(count, dtype=xp.float32 if numpy_dtype(dtype) == np.float16 else dtype)
 
 
-def _held(xp: Any, x: Any, like: Any, *, what: str) -> Any:
+def _check_shape(xp: Any, x: Any, like: Any, *, what: str) -> Any:
     if x.shape != like.shape:
         raise ValueError(f"{what} has shape {x.shape}, but it must have shape {like.shape}")
     return x
 
 
-def _held_spec(x: Any, like: Any, what: str) -> tuple[Any, Any]:
+def _check_shape_spec(x: Any, like: Any, what: str) -> tuple[Any, Any]:
     if shapes_differ(x.shape, like.shape):
         raise ValueError(f"{what} has shape {x.shape}, but it must have shape {like.shape}")
     return x.shape if like.shape is None else like.shape, x.dtype
@@ -172,9 +172,9 @@ op(
 )
 op(
     "shaped_like",
-    _held,
+    _check_shape,
     gradients={"x": lambda g, x_like, what: F.shaped_like(g, x_like, what=what), "like": NONDIFF},
-    infer=_held_spec,
+    infer=_check_shape_spec,
     batch=like_rule,
     jvp="linear",
     view="reshape",

@@ -12,9 +12,9 @@ from ....core.extend import (
     Operators,
     Tensor,
     as_tensor,
-    beside,
     is_open,
     known_size,
+    on_device_of,
     ops,
     same_size,
     shapes_differ,
@@ -142,7 +142,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     [2.0, 0.0, 9.0]
     """
     x = as_tensor(x)
-    conditions = [beside(condition, x) for condition in _conditions(condlist, x)]
+    conditions = [on_device_of(condition, x) for condition in _conditions(condlist, x)]
     shapes = [condition.shape for condition in conditions]
     if all(shape is not None for shape in shapes) and len(set(map(len, shapes))) > 1:
         raise ValueError(f"piecewise: conditions must have the same shape, got {shapes}")
@@ -162,12 +162,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         if not callable(made):
             # a number in the dtype of x, or an error if that does not hold it
             made = np.asarray(made, x.dtype) if type(made) in SCALARS else made
-            result = ops["cast_like"](ops["where"](_across(mask, x), beside(made, x), result), x)
+            result = ops["cast_like"](
+                ops["where"](_across(mask, x), on_device_of(made, x), result), x
+            )
             continue
         picked = x[mask]
         if picked.shape is not None and same_size(picked.shape[0], 0):
             continue
-        values = ops["cast_like"](beside(made(picked, *args, **kw), x), x)
+        values = ops["cast_like"](on_device_of(made(picked, *args, **kw), x), x)
         result = result.at[mask].set(values)
     return result
 
@@ -177,7 +179,7 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
     if isinstance(condlist, (list, tuple)):
         one = x.ndim and np.ndim(condlist[0]) == 0 and not isinstance(condlist[0], Operators)
         return [condlist] if one else list(condlist)
-    stacked = beside(condlist, x)
+    stacked = on_device_of(condlist, x)
     return unstack(stacked) if stacked.ndim == x.ndim + 1 else [stacked]
 
 

@@ -18,8 +18,8 @@ from ....core.extend import (
     F,
     Op,
     Tensor,
-    among,
     as_batched,
+    as_operands,
     as_shape,
     as_size,
     as_tensor,
@@ -32,11 +32,11 @@ from ....core.extend import (
 )
 from ..common.axes import aligned, as_axis, batch_axes, reduced_axes, together
 from ..common.dynamic_shapes import (
+    any_unknown,
     as_sizes,
     as_vector,
     elements,
     ensured,
-    open_among,
     table,
     with_axes,
 )
@@ -141,7 +141,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     >>> b.tolist()
     [[3, 3], [4, 4]]
     """
-    items = among(arrays if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays)))
+    items = as_operands(arrays if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays)))
     shape = broadcast_shapes(*(x.shape for x in items), op="broadcast_arrays")
     if shape is not None and all(n is not None for n in shape):
         return tuple(
@@ -431,7 +431,7 @@ def repeat(x: Any, repeats: int | Sequence[int], axis: int | None = None) -> Ten
     along = as_axis(axis, "repeat")
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         (repeats,) = repeats
-    if open_among(repeats):
+    if any_unknown(repeats):
         x, times = as_tensor(x), as_sizes(repeats, "repeat")
         if isinstance(times, tuple):
             return _repeat_each(x, times, along)

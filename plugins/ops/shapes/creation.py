@@ -22,7 +22,7 @@ from ....core.extend import (
     ops,
     row_of,
 )
-from ..common.dynamic_shapes import open_among, table
+from ..common.dynamic_shapes import any_unknown, table
 from ..common.op_builders import named, op, same_spec
 
 
@@ -134,7 +134,7 @@ def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    if open_among(n, m, k):
+    if any_unknown(n, m, k):
         return matrix_of("eye", n, m, k, dtype)
     return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
 

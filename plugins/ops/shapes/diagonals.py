@@ -15,9 +15,9 @@ from ....core.extend import (
     TensorSpec,
     as_size,
     as_tensor,
-    beside,
-    check_held,
+    check_fits_dtype,
     largest,
+    on_device_of,
     ops,
     rank_of,
     row_of,
@@ -26,7 +26,7 @@ from ....core.extend import (
     smallest,
 )
 from ..common.axes import leading, together
-from ..common.dynamic_shapes import known_rank, open_among, table
+from ..common.dynamic_shapes import any_unknown, known_rank, table
 from ..common.op_builders import named, op
 from .creation import matrix_of, number_dtype
 from .ranges import arange
@@ -247,16 +247,16 @@ def fill_diagonal(x: Any, val: Any, wrap: bool = False) -> Tensor:
             "fill_diagonal: a matrix is needed, or more than two axes of one size, got shape "
             f"{x.shape}"
         )
-    check_held(val, x.dtype, "fill_diagonal")
-    value = ops["reshape"](ops["cast_like"](beside(val, x), x), shape=(-1,))
+    check_fits_dtype(val, x.dtype, "fill_diagonal")
+    value = ops["reshape"](ops["cast_like"](on_device_of(val, x), x), shape=(-1,))
     (size,) = value.shape
     if same_size(size, 0):
         raise ValueError("fill_diagonal: val has no elements")
     places = table("diagonal", tuple(x.shape), bool(wrap), like=x)
     if not same_size(size, 1):
         (count,) = places.shape
-        numbers = arange(count) if open_among(size, count) else np.arange(count)
-        value = ops["take"](value, beside(numbers % size, x), axis=0)
+        numbers = arange(count) if any_unknown(size, count) else np.arange(count)
+        value = ops["take"](value, on_device_of(numbers % size, x), axis=0)
     flat = ops["reshape"](x, shape=(-1,)).at[places].set(value)
     return ops["reshape"](flat, shape=x.shape)
 
@@ -284,7 +284,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
     >>> gt.tri(3, dtype="int64").tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
-    if open_among(N, M, k):
+    if any_unknown(N, M, k):
         return matrix_of("tri", N, M, k, dtype)
     return as_tensor(np.tri(N, M, k, dtype=number_dtype(dtype)))
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....core.extend import Tensor, as_shape, as_tensor, beside, is_open, ops
+from ....core.extend import Tensor, as_shape, as_tensor, is_open, on_device_of, ops
 from ..common.axes import axis_of
-from ..common.dynamic_shapes import as_sizes, index_of, known_rank, open_among, table
+from ..common.dynamic_shapes import any_unknown, as_sizes, index_of, known_rank, table
 from ..common.op_builders import named
 from .joining import concatenate
 from .ranges import arange
@@ -33,7 +33,7 @@ def _on_host(obj: Any, name: str) -> Any:
     """Return an index of known value in NumPy's form."""
     if isinstance(obj, (slice, int)):
         return obj
-    if open_among(obj):
+    if any_unknown(obj):
         return as_sizes(obj, name)
     index = np.asarray(obj)
     if not index.size:
@@ -52,7 +52,7 @@ def _cut(x: Any, along: int, end: int, start: int) -> list[Any]:
 def _count(index: Any, size: Any) -> Any:
     """Return how many positions an index has."""
     if isinstance(index, slice):
-        if open_among(size, index.start, index.stop, index.step):
+        if any_unknown(size, index.start, index.stop, index.step):
             return arange(size)[index].shape[0]
         return len(range(*index.indices(size)))
     if isinstance(index, tuple) or is_open(index):
@@ -62,7 +62,7 @@ def _count(index: Any, size: Any) -> Any:
     return int(np.count_nonzero(index)) if index.dtype.kind == "b" else len(index)
 
 
-def _held(values: Any, x: Any, name: str) -> Any:
+def _in_dtype_of(values: Any, x: Any, name: str) -> Any:
     """Return values in the dtype of ``x``; Python numbers must fit into it."""
     if x.dtype.kind in "iu" and type(values) in (int, float, list, tuple):
         try:
@@ -71,7 +71,7 @@ def _held(values: Any, x: Any, name: str) -> Any:
             raise OverflowError(f"{name}: {error}") from None
         except (TypeError, ValueError):  # tensors among them, or what is refused below
             pass
-    return ops["cast_like"](beside(values, x), x)
+    return ops["cast_like"](on_device_of(values, x), x)
 
 
 def _placed(work: Callable[[], NDArray[Any]], name: str) -> NDArray[Any]:
@@ -150,14 +150,14 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> Tensor:
         index %= size
         return ops["concatenate"](*_cut(x, along, index, index + 1), axis=along)
     kept = _placed(lambda: np.delete(np.arange(size), index), "delete")
-    return ops["take"](x, beside(kept, x), axis=along)
+    return ops["take"](x, on_device_of(kept, x), axis=along)
 
 
 def _open_places(size: Any, index: Any) -> bool:
     """Return whether an index names unknown positions of an axis."""
     if isinstance(index, slice):
         index = (index.start, index.stop, index.step)
-    return open_among(size, index)
+    return any_unknown(size, index)
 
 
 @named
@@ -195,7 +195,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     [1, 9, 2, 3]
     """
     x, along, size = _lines(as_tensor(x), axis, "insert")
-    new = _held(values, x, "insert")
+    new = _in_dtype_of(values, x, "insert")
     if new.ndim > x.ndim:
         raise ValueError(f"insert: values of shape {new.shape} do not fit shape {x.shape}")
     if new.ndim < x.ndim:
@@ -224,7 +224,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     added = size + np.arange(count)
     places = _placed(lambda: np.insert(np.arange(size), index, added), "insert")
     joined = ops["concatenate"](x, new, axis=along)
-    return ops["take"](joined, beside(places, x), axis=along)
+    return ops["take"](joined, on_device_of(places, x), axis=along)
 
 
 @named
@@ -260,7 +260,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> Tensor:
         raise ValueError(f"resize: sizes must be at least 0, got {shape}")
     flat, _, size = _lines(as_tensor(x), None, "resize")
     wanted = prod(shape)
-    if open_among(size, wanted):
+    if any_unknown(size, wanted):
         # of no elements there is one more, a zero
         more = ops["concatenate"](flat, ops["cast_like"](as_tensor([0]), flat), axis=0)
         return ops["reshape"](ops["take"](more, table("cycled", size, wanted), axis=0), shape=shape)

@@ -13,12 +13,12 @@ from ....core.extend import (
     as_shape,
     as_size,
     as_tensor,
-    beside,
+    on_device_of,
     ops,
     sizes_differ,
     with_each_other,
 )
-from ..common.dynamic_shapes import fixed, known_rank, open_among, table
+from ..common.dynamic_shapes import any_unknown, fixed, known_rank, table
 from ..common.op_builders import named
 from .ranges import arange
 
@@ -27,8 +27,8 @@ def _tensors(arrays: Any) -> tuple[Tensor, ...]:
     return tuple(as_tensor(x) for x in arrays)
 
 
-def _beside_all(arrays: Any, like: Any) -> tuple[Tensor, ...]:
-    return tuple(beside(x, as_tensor(like)) for x in arrays)
+def _all_on_device_of(arrays: Any, like: Any) -> tuple[Tensor, ...]:
+    return tuple(on_device_of(x, as_tensor(like)) for x in arrays)
 
 
 @named
@@ -63,7 +63,7 @@ def indices(dimensions: int | Sequence[int], dtype: Any = "int64", sparse: bool 
     [(2, 1), (1, 3)]
     """
     sizes, dtype = as_shape(dimensions, "indices"), as_dtype(dtype)
-    if open_among(*sizes):
+    if any_unknown(*sizes):
         if not sparse:
             return table("indices", sizes, dtype=dtype)
         return ix_(*(arange(n, dtype=dtype) for n in sizes))
@@ -122,11 +122,11 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, ...]
 
 def _triangle(name: str, n: Any, k: Any, m: Any, like: Any = None) -> tuple[Tensor, ...]:
     """Return the indices of a triangle, where ``like`` is."""
-    if open_among(n, k, m):
+    if any_unknown(n, k, m):
         n, k, m = (as_size(x, name) for x in (n, k, n if m is None else m))
         return tuple(ops["unstack"](table(name, n, k, m), axis=0, num=2))
     found = getattr(np, name)(n, k, m)
-    return _tensors(found) if like is None else _beside_all(found, like)
+    return _tensors(found) if like is None else _all_on_device_of(found, like)
 
 
 def _matrix_shape(x: Any, name: str) -> tuple[Any, Any]:
@@ -215,7 +215,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     [1.0, 4.0]
     """
     ndim = fixed(ndim, "diag_indices", "ndim")
-    if open_among(n):
+    if any_unknown(n):
         return (arange(n),) * ndim
     return _tensors(np.diag_indices(n, ndim))
 
@@ -250,9 +250,9 @@ def diag_indices_from(x: Any) -> tuple[Tensor, ...]:
         raise ValueError(
             f"diag_indices_from: two or more axes of one size are needed, got shape {sizes}"
         )
-    if open_among(*sizes):
+    if any_unknown(*sizes):
         return (table("numbered", tuple(sizes)),) * rank
-    return _beside_all(np.diag_indices(sizes[0], rank), x)
+    return _all_on_device_of(np.diag_indices(sizes[0], rank), x)
 
 
 @named
@@ -288,7 +288,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
         if x.shape is None or len(x.shape) != 1:
             raise ValueError(f"ix_: vectors are needed, got shape {x.shape}")
         if x.dtype.kind == "b":
-            x = beside(np.flatnonzero(x.numpy()), x)
+            x = on_device_of(np.flatnonzero(x.numpy()), x)
         others = tuple(axis for axis in range(len(args)) if axis != i)
         made.append(ops["expand_dims"](x, axis=others) if others else x)
     return tuple(made)

@@ -12,10 +12,10 @@ from ....core.extend import (
     Op,
     Tensor,
     TensorSpec,
-    agreed,
-    among,
+    as_operands,
     as_tensor,
-    beside,
+    common_size,
+    on_device_of,
     ops,
     rank_of,
     sizes_differ,
@@ -56,7 +56,7 @@ def _concatenate_spec(*arrays: TensorSpec, axis: int) -> tuple[Any, Any]:
 
 def _one_size(sizes: Sequence[Any]) -> tuple[Any, bool]:
     """Return the common size, a known one if any, and whether arrays may have one."""
-    size = agreed(*sizes)
+    size = common_size(*sizes)
     return size, not any(sizes_differ(n, size) for n in sizes)
 
 
@@ -140,7 +140,7 @@ concat = concatenate
 
 
 def _sequence(arrays: Any, name: str) -> list[Any]:
-    items = among(arrays) if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays))
+    items = as_operands(arrays) if isinstance(arrays, (list, tuple)) else list(as_tensor(arrays))
     if not items:
         raise ValueError(f"{name}: at least one array is needed, got none")
     return items
@@ -404,7 +404,7 @@ def edge_values(value: Any, x: Any, axis: int) -> Any:
     """Return the values before or after ``x``; a number is repeated along the other axes."""
     if value is None:
         return None
-    value = beside(value, x)
+    value = on_device_of(value, x)
     if value.shape != ():
         return value
     like = ops["any"](x, axis=axis, keepdims=True)  # of size 1, even where x has no elements

@@ -16,7 +16,7 @@ from ....core.extend import (
     Op,
     Tensor,
     as_tensor,
-    check_held,
+    check_fits_dtype,
     functions,
     is_open,
     known_size,
@@ -26,7 +26,7 @@ from ....core.extend import (
     same_size,
 )
 from ..common.axes import part_of, reduced_axes, shape_only, together
-from ..common.dynamic_shapes import as_sizes, ensured, known_rank, open_among
+from ..common.dynamic_shapes import any_unknown, as_sizes, ensured, known_rank
 from ..common.kernels import inexact, put, scatter_add, standard
 from ..common.op_builders import named, op
 from .ranges import even_steps
@@ -282,7 +282,7 @@ def _mirrored(x: Any, axis: int, width: tuple[int, int], include_edge: bool) -> 
     size = x.shape[axis]
     if all(same_size(count, 0) for count in width):
         return x
-    if open_among(size, width):
+    if any_unknown(size, width):
         raise TraceError(
             f"pad: reflect_type='odd' needs a known size and width in a trace, got {width} for "
             f"shape {x.shape}"
@@ -401,7 +401,7 @@ def pad(
             why = f"pad: mode {mode!r} cannot extend the empty axis {axis} of {x.shape}"
             x = ensured(x, some, why)
         if mode == "linear_ramp":
-            check_held(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
+            check_fits_dtype(_widths(ends, rank)[axis], x.dtype, "pad: end_values")
             x = _ramped(x, axis, width, _widths(ends, rank)[axis])
         else:
             near = (None, None) if lengths is None else _widths(lengths, rank)[axis]
@@ -420,7 +420,7 @@ def _by_axis(given: dict[Any, Any], x: Any) -> Any:
 
 def _pairs(given: Any, argument: str, least: int = 0) -> Widths:
     """Return a user's values per axis and side as pairs: one for all axes, or one for each."""
-    if open_among(given):
+    if any_unknown(given):
         pairs = _nested_pairs(as_sizes(given, "pad"), argument)
         if any((n < least) is True for pair in pairs for n in pair):
             raise ValueError(f"pad: {argument} must be at least {least}, got {given!r}")

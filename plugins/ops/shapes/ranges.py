@@ -13,17 +13,17 @@ from ....core.extend import (
     as_dtype,
     as_size,
     as_tensor,
-    beside,
     default_dtype,
     functions,
     host_array,
     is_open,
     is_transformed,
     largest,
+    on_device_of,
     ops,
     with_each_other,
 )
-from ..common.dynamic_shapes import known_rank, open_among, table
+from ..common.dynamic_shapes import any_unknown, known_rank, table
 from ..common.kernels import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from .broadcasting import broadcast_arrays
@@ -70,7 +70,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
         raise TypeError("arange: start must be a number, got None")
     step = 1 if step is None else step
     bounds = (0, start, step) if stop is None else (start, stop, step)
-    if open_among(*bounds):
+    if any_unknown(*bounds):
         return _made_open("arange", bounds, dtype)
     if dtype is None:
         # Python integers are weak, the step by default too
@@ -81,14 +81,14 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:
     """Return numbers made from unknown ones; the dtype is that of known ones."""
     numbers = [_number(x, name) for x in given]
-    result = functions[name](*map(_stand_in, given), dtype=dtype).dtype
+    result = functions[name](*map(_one_like, given), dtype=dtype).dtype
     # what NumPy computes in and what the result is may be two dtypes
     asked = result.name if name == "arange" else None if dtype is None else as_dtype(dtype).name
     made: Tensor = table(name, *numbers, asked, dtype=result)
     return made
 
 
-def _stand_in(x: Any) -> Any:
+def _one_like(x: Any) -> Any:
     """Return 1 instead of a number, of its type or dtype."""
     if hasattr(x, "dtype"):
         return np.ones((), x.dtype)
@@ -101,7 +101,7 @@ def _number(x: Any, name: str) -> Any:
     """Return a number as a parameter; a traced integer becomes an unknown size."""
     if isinstance(x, Operators):
         tensor = as_tensor(x)
-        whole = open_among(tensor) and tensor.dtype.kind in "iu"
+        whole = any_unknown(tensor) and tensor.dtype.kind in "iu"
         return as_size(tensor, name) if whole else tensor.numpy().item()
     return x.item() if isinstance(x, (np.ndarray, np.generic)) else x
 
@@ -183,7 +183,7 @@ def linspace(
         whole = _finished(linspace(start, stop, num, endpoint, dtype), None, axis)
         return (whole, _step(start, stop, num - 1 if endpoint else num)) if retstep else whole
     count = _count(num, "linspace")
-    if open_among(start, stop, count) and _plain(start, stop):
+    if any_unknown(start, stop, count) and _plain(start, stop):
         return _made_open("linspace", (start, stop, count, bool(endpoint)), dtype)
     if _on_host(count, start, stop):
         array = np.linspace(start, stop, count, endpoint, dtype=dtype)
@@ -237,7 +237,7 @@ def _ends(start: Any, stop: Any, *dtypes: Any) -> tuple[Any, Any]:
     tensor = as_tensor(
         stop if isinstance(stop, Operators) and not (isinstance(start, Operators)) else start
     )
-    start, stop = beside(start, tensor), beside(stop, tensor)
+    start, stop = on_device_of(start, tensor), on_device_of(stop, tensor)
     kind = inexact(np.result_type(start.dtype, stop.dtype, *dtypes)).name
     return _in_dtype(start, kind), _in_dtype(stop, kind)
 
@@ -266,14 +266,14 @@ def _counted(count: Any) -> Any:
 def _numbered(numbers: Any, like: Any) -> Any:
     """Return numbers along a first axis before those of ``like``, in its real dtype."""
     ones = [1] * known_rank(like, "linspace")
-    return beside(numbers.astype(real_of(like.dtype)).reshape(-1, *ones), like)
+    return on_device_of(numbers.astype(real_of(like.dtype)).reshape(-1, *ones), like)
 
 
 def _with_row(result: Any, count: Any, row: Any, values: Any) -> Any:
     """Return the numbers with others in one row, if there is such a row."""
     here = _counted(count) == row
     ones = [1] * (len(result.shape) - 1)
-    return ops["where"](beside(here.reshape(-1, *ones), result), values, result)
+    return ops["where"](on_device_of(here.reshape(-1, *ones), result), values, result)
 
 
 def _step(start: Any, stop: Any, gaps: Any) -> Tensor:
@@ -291,7 +291,7 @@ def _step(start: Any, stop: Any, gaps: Any) -> Tensor:
 def _open_step(start: Any, stop: Any, gaps: Any) -> Tensor:
     kind = None
     if _plain(start, stop):
-        kind = linspace(_stand_in(start), _stand_in(stop), 2).dtype.name
+        kind = linspace(_one_like(start), _one_like(stop), 2).dtype.name
         start, stop = (as_tensor(x, np.result_type(kind, np.float64)) for x in (start, stop))
     first, last = _ends(start, stop)
     share = ops["where"](gaps > 0, as_tensor(1.0 / largest(1, gaps), "float64"), float("nan"))
@@ -349,7 +349,7 @@ def logspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     count = _count(num, "logspace")
-    if open_among(start, stop, count, base) and _plain(start, stop, base):
+    if any_unknown(start, stop, count, base) and _plain(start, stop, base):
         result = _made_open("logspace", (start, stop, count, bool(endpoint), base), dtype)
         return _finished(result, None, axis)
     if _on_host(count, start, stop, base):
@@ -357,10 +357,10 @@ def logspace(
         return _made(array, dtype, start, stop, base)
     if _on_host(0, start, stop):
         base = as_tensor(base)
-        start = beside(np.asarray(start, inexact(np.result_type(base.dtype, start))), base)
+        start = on_device_of(np.asarray(start, inexact(np.result_type(base.dtype, start))), base)
     start, stop = _ends(start, stop)
     if not isinstance(base, SCALARS):
-        base = beside(base, start)
+        base = on_device_of(base, start)
         rank, most = known_rank(base, "logspace"), known_rank(start + stop, "logspace")
         if rank:  # an axis of its own for the exponents
             more = tuple(range(max(rank - most, 0)))
@@ -412,7 +412,7 @@ def geomspace(
     [1.0, 2.0, 4.0, 8.0]
     """
     count = _count(num, "geomspace")
-    if open_among(start, stop, count) and _plain(start, stop):
+    if any_unknown(start, stop, count) and _plain(start, stop):
         result = _made_open("geomspace", (start, stop, count, bool(endpoint)), dtype)
         return _finished(result, None, axis)
     if _on_host(count, start, stop):

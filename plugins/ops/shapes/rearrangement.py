@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core.extend import F, Op, Tensor, as_shape, as_tensor, ops, rank_of
 from ..common.axes import along, as_axis, axis_of, batch_axes, one_axis, reduced_axes
-from ..common.dynamic_shapes import as_sizes, fixed, known_rank, needs_axes, open_among
+from ..common.dynamic_shapes import any_unknown, as_sizes, fixed, known_rank, needs_axes
 from ..common.op_builders import named, op, same_shape
 
 
@@ -501,6 +501,6 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 
 def _shift(shift: Any) -> Any:
     """Return a shift as a parameter; in a trace it may be unknown."""
-    if open_among(shift):
+    if any_unknown(shift):
         return as_sizes(shift, "roll")
     return as_axis(shift, "roll")

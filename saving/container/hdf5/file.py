@@ -17,7 +17,7 @@ from ..child import ChildEnded, run_child
 from ..digests import DIGESTS, PIECE, SIZE, digest_of, digest_of_bytes, each, piece_digest, pieces
 from ..source import Source
 from . import profile as p
-from .layout import Item
+from .layout import DatasetItem
 from .walk import Walk
 
 Array = np.ndarray[Any, Any]
@@ -153,7 +153,7 @@ class SafeFile:
                 self._read_bytes -= sum(item.size for item in items)
                 raise
 
-    def _read(self, items: Sequence[Item]) -> dict[str, Array]:
+    def _read(self, items: Sequence[DatasetItem]) -> dict[str, Array]:
         """Return datasets of numbers, in the order of their bytes, that match their digests."""
         read = _Read(self._source)
         plain = [item for item in items if item.level is None]
@@ -180,18 +180,18 @@ class SafeFile:
             except UnicodeDecodeError as error:
                 raise DamagedFile(f"{path} cannot be read ({error})") from None
 
-    def _item(self, path: str) -> Item:
+    def _item(self, path: str) -> DatasetItem:
         if path not in self.sizes:
             raise DamagedFile(f"{self.path}: {path[:200]!r}: this dataset is missing")
         return self._walk.items[path]
 
-    def _numbers(self, path: str) -> Item:
+    def _numbers(self, path: str) -> DatasetItem:
         item = self._item(path)
         if not item.dtype:
             raise DamagedFile(f"{self.path}: {path}: not an array of numbers")
         return item
 
-    def _charge(self, items: Sequence[Item]) -> None:
+    def _charge(self, items: Sequence[DatasetItem]) -> None:
         self._read_bytes += sum(item.size for item in items)
         if self._read_bytes > self._max_bytes:
             raise UnsafeFile(
@@ -199,7 +199,7 @@ class SafeFile:
                 "bytes; raise max_bytes if you trust the file"
             )
 
-    def _compare(self, item: Item, parts: Sequence[bytes]) -> None:
+    def _compare(self, item: DatasetItem, parts: Sequence[bytes]) -> None:
         if digest_of(item.path, item.kind, item.shape, parts) != self._digests[item.path]:
             raise DamagedFile(
                 f"{item.path} does not match its digest: it is damaged, or another program changed "
@@ -232,7 +232,7 @@ class _Naming:
 
 # A part of a block: where it is in the file and in memory, and the datasets' pieces in it, each
 # with its number and where it begins and ends.
-_Piece = tuple[int, memoryview, list[tuple[Item, int, int, int]]]
+_Piece = tuple[int, memoryview, list[tuple[DatasetItem, int, int, int]]]
 
 
 class _Read:
@@ -243,7 +243,7 @@ class _Read:
         self.arrays: dict[str, Array] = {}
         self.digests: dict[str, list[bytes]] = {}
 
-    def pieces(self, items: Sequence[Item]) -> list[_Piece]:
+    def pieces(self, items: Sequence[DatasetItem]) -> list[_Piece]:
         """Create the arrays of datasets, and return the pieces to read into them."""
         found: list[_Piece] = []
         for item, *others in _blocks(items):
@@ -256,7 +256,7 @@ class _Read:
                 found.append((item.offset + begin, part, [(item, i, 0, len(part))]))
         return found
 
-    def _shared(self, items: Sequence[Item]) -> _Piece:
+    def _shared(self, items: Sequence[DatasetItem]) -> _Piece:
         """Create small arrays in one block of memory, which the system fills at once."""
         first, last = items[0].offset, items[-1]
         memory = _memory(last.offset + last.size - first)
@@ -268,7 +268,7 @@ class _Read:
             parts.append((item, 0, begin, begin + item.size))
         return first, memory.data, parts
 
-    def _make(self, item: Item) -> memoryview:
+    def _make(self, item: DatasetItem) -> memoryview:
         # NumPy's own dtype object, which fast paths recognise by identity
         array = self.arrays[item.path] = np.empty(item.shape, limits.DTYPES[item.dtype])
         self.digests[item.path] = [b""] * len(pieces(item.size))
@@ -281,7 +281,7 @@ class _Read:
         for item, i, begin, stop in parts:
             self.digests[item.path][i] = piece_digest(memory[begin:stop])
 
-    def inflate(self, item: Item) -> None:
+    def inflate(self, item: DatasetItem) -> None:
         """Read a compressed dataset."""
         data = self._source.read(item.offset, item.stored)
         stream = zlib.decompressobj()
@@ -298,9 +298,9 @@ class _Read:
             self.digests[item.path][i] = piece_digest(memory[begin:stop])
 
 
-def _blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
+def _blocks(items: Iterable[DatasetItem]) -> Iterator[list[DatasetItem]]:
     """Yield datasets in the order of their bytes; small adjacent ones together."""
-    block: list[Item] = []
+    block: list[DatasetItem] = []
     end = 0
     for item in items:
         alone = item.size > _MOST_SHARED or not item.size

@@ -20,7 +20,7 @@ _MOST_BUFFERS = 500
 
 
 @dataclass(slots=True)
-class Item:
+class DatasetItem:
     """A dataset: numbers of a dtype, or a text without one.
 
     Attributes
@@ -71,10 +71,10 @@ class Item:
 
 
 #: Pieces of datasets that are read or written with one call: each begins and ends in its dataset.
-Batch = list[tuple[Item, int, int]]
+Batch = list[tuple[DatasetItem, int, int]]
 
 
-def batches(items: Iterable[Item]) -> Iterator[Batch]:
+def batches(items: Iterable[DatasetItem]) -> Iterator[Batch]:
     """Yield the pieces of datasets in the order of their bytes, adjacent ones together.
 
     Reading a few of many datasets does not read the bytes between them.
@@ -110,10 +110,10 @@ def side_by_side(batch: Batch, bytes_of: Mapping[str, memoryview]) -> tuple[int,
 class _Group:
     path: str = ""
     depth: int = 0
-    children: dict[str, _Group | Item] = field(default_factory=dict)
+    children: dict[str, _Group | DatasetItem] = field(default_factory=dict)
 
 
-class Layout:
+class HeaderLayout:
     """The headers of a file of these datasets.
 
     An object's header starts where the one before it ends: first the root's, then those of the
@@ -139,10 +139,10 @@ class Layout:
         If there is more than readers accept.
     """
 
-    def __init__(self, attributes: Mapping[str, str], items: Sequence[Item]) -> None:
+    def __init__(self, attributes: Mapping[str, str], items: Sequence[DatasetItem]) -> None:
         self._attributes = dict(attributes)
         self._objects = _ordered(items)
-        self.items = [item for item in self._objects if isinstance(item, Item)]
+        self.items = [item for item in self._objects if isinstance(item, DatasetItem)]
         lengths = [self._length(item) for item in self._objects]
         first = p.SUPERBLOCK.size + 4
         *addresses, end = accumulate(lengths, initial=first)
@@ -151,10 +151,10 @@ class Layout:
         if sum(n for n in lengths if n > p.LONG_HEADER) > p.MAX_LONG_HEADERS:
             raise SaveError("the names of all that is saved are longer than readers accept")
 
-    def _length(self, item: _Group | Item) -> int:
+    def _length(self, item: _Group | DatasetItem) -> int:
         """Return the length of an object's header, without building it."""
         length = p.HEADER.size + 4
-        if isinstance(item, Item):
+        if isinstance(item, DatasetItem):
             return length + sum(map(len, _dataset(item)))
         length += sum(map(len, self._group_start(item)))
         return length + sum(p.MESSAGE.size + 11 + len(name) for name in item.children)
@@ -177,7 +177,7 @@ class Layout:
         """Return the file's bytes up to the first data; all items have positions by now."""
         headers = []
         for item in self._objects:
-            if isinstance(item, Item):
+            if isinstance(item, DatasetItem):
                 messages = _dataset(item)
             else:
                 messages = self._group_start(item)
@@ -192,16 +192,16 @@ class Layout:
         encoded = b"".join(parts)
         return encoded + bytes(self.start - len(encoded))
 
-    def _link(self, name: str, child: _Group | Item) -> bytes:
+    def _link(self, name: str, child: _Group | DatasetItem) -> bytes:
         text = name.encode("ascii")
         address = self._addresses[id(child)]
         return _message(p.LINK, struct.pack("<BBB", 1, 0, len(text)) + text + _eight(address))
 
 
-def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
+def _ordered(items: Sequence[DatasetItem]) -> list[_Group | DatasetItem]:
     """Return all objects, each after those nearer to the root."""
     root = _Group()
-    objects: list[_Group | Item] = [root]
+    objects: list[_Group | DatasetItem] = [root]
     for item in items:
         group = root
         *parts, name = item.path[1:].split("/")
@@ -210,7 +210,7 @@ def _ordered(items: Sequence[Item]) -> list[_Group | Item]:
             if below is None:
                 below = _Group(f"{group.path}/{part}", group.depth + 1)
                 group.children[part] = below
-            if isinstance(below, Item):
+            if isinstance(below, DatasetItem):
                 raise SaveError(f"{item.path}: {below.path} is in its way; rename one of them")
             group = below
         if name in group.children:
@@ -262,7 +262,7 @@ def _attribute(name: str, text: str) -> bytes:
     return head + label + kind + space + data
 
 
-def _dataset(item: Item) -> list[bytes]:
+def _dataset(item: DatasetItem) -> list[bytes]:
     """Return the messages of a dataset's header."""
     if item.dtype:
         space, kind = _dataspace(item.shape), p.DATATYPES[item.dtype]

@@ -15,7 +15,7 @@ from ...errors import DamagedFile, NotAGradtapeFile, UnsafeFile
 from .. import limits
 from ..source import Source
 from . import profile as p
-from .layout import Item
+from .layout import DatasetItem
 from .profile import checksum, checksums
 
 _FIRST_READ = 2**18
@@ -52,7 +52,7 @@ class Walk:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._head = source.read(0, min(_FIRST_READ, source.size))
-        self.items: dict[str, Item] = {}
+        self.items: dict[str, DatasetItem] = {}
         root = p.SUPERBLOCK.size + 4
         if len(self._head) < root:
             raise DamagedFile("it ends within its first bytes")
@@ -137,7 +137,7 @@ class Walk:
         if max(end, p.aligned(self._address)) != self._source.size:
             raise DamagedFile("its data do not end where the file does")
 
-    def _check_index(self, item: Item, place: int) -> int:
+    def _check_index(self, item: DatasetItem, place: int) -> int:
         """Check the index of compressed data, and return where they end."""
         size = p.index_size(len(item.shape))
         if item.index != place or item.offset >= self._source.size:
@@ -255,7 +255,7 @@ def _attribute(data: bytes) -> tuple[str, str]:
     return name[:-1].decode(), text.decode()
 
 
-def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
+def _dataset(path: str, messages: list[tuple[int, bytes]]) -> DatasetItem:
     """Return the contents of a dataset's header, if gradtape writes this kind."""
     kinds = [kind for kind, _ in messages]
     if kinds not in (_PLAIN, _FILTERED):
@@ -271,7 +271,7 @@ def _dataset(path: str, messages: list[tuple[int, bytes]]) -> Item:
         if not 0 < size <= limits.MAX_TEXT:
             raise UnsafeFile(f"{path}: a text is one string of at most {limits.MAX_TEXT:,} bytes")
         shape = (size,)
-    item = Item(path, dtype, shape)
+    item = DatasetItem(path, dtype, shape)
     if kinds == _PLAIN:
         _read_contiguous(item, contents)
     else:
@@ -292,7 +292,7 @@ def _shape(path: str, data: bytes) -> tuple[int, ...]:
     return shape
 
 
-def _read_contiguous(item: Item, contents: dict[int, bytes]) -> None:
+def _read_contiguous(item: DatasetItem, contents: dict[int, bytes]) -> None:
     layout = contents[p.LAYOUT]
     if contents[p.FILL] != p.FILL_VALUE or len(layout) != 18 or layout[:2] != b"\x03\x01":
         raise UnsafeFile(f"{item.path} is stored in another way than contiguously")
@@ -301,7 +301,7 @@ def _read_contiguous(item: Item, contents: dict[int, bytes]) -> None:
         raise UnsafeFile(f"{item.path} claims {item.size:,} bytes but stores {item.stored:,}")
 
 
-def _read_chunk(item: Item, contents: dict[int, bytes]) -> None:
+def _read_chunk(item: DatasetItem, contents: dict[int, bytes]) -> None:
     refusal = UnsafeFile(f"{item.path} is compressed in another way than gradtape does it")
     layout, filters = contents[p.LAYOUT], contents[p.FILTERS]
     if not item.dtype or not item.shape or len(filters) < 4:

@@ -14,7 +14,7 @@ from .. import limits
 from ..digests import DIGESTS, SIZE, digest_of, digest_of_bytes, each, piece_digest
 from ..replace import replacing, write_at
 from . import profile as p
-from .layout import Batch, Item, Layout, batches, side_by_side
+from .layout import Batch, DatasetItem, HeaderLayout, batches, side_by_side
 
 #: How arrays may be compressed: by name, the level of deflate.
 COMPRESSIONS = {"gzip": 4}
@@ -51,7 +51,7 @@ def write(
     SaveError
         If it cannot be written; the old file is then unchanged.
     """
-    plan = _Plan(attributes, texts, arrays, compression)
+    plan = _FileLayout(attributes, texts, arrays, compression)
     with replacing(path, plan.end) as descriptor:
 
         def put(offset: int, buffers: Sequence[Any]) -> None:
@@ -64,7 +64,7 @@ def check(
     attributes: Mapping[str, str], texts: Mapping[str, str], arrays: Mapping[str, Array]
 ) -> None:
     """Raise the error that :func:`write` would raise for the contents, without writing."""
-    _Plan(attributes, texts, arrays, None)
+    _FileLayout(attributes, texts, arrays, None)
 
 
 def to_bytes(
@@ -74,7 +74,7 @@ def to_bytes(
     compression: str | None = None,
 ) -> bytearray:
     """Return the bytes that :func:`write` would write."""
-    plan = _Plan(attributes, texts, arrays, compression)
+    plan = _FileLayout(attributes, texts, arrays, compression)
     found = bytearray(plan.end)
 
     def put(offset: int, buffers: Sequence[Any]) -> None:
@@ -87,7 +87,7 @@ def to_bytes(
     return found
 
 
-class _Plan:
+class _FileLayout:
     """The layout of a file, made before the file is touched."""
 
     def __init__(
@@ -103,11 +103,11 @@ class _Plan:
         self._plain = {path: _bytes_of(text, path) for path, text in texts.items()}
         self._plain[DIGESTS] = _raw(table)
         self._plain |= {path: _raw(array) for path, array in arrays.items()}
-        items = [Item(path, "", (len(self._plain[path]),)) for path in texts]
-        items.append(Item(DIGESTS, table.dtype.name, table.shape))
-        items += [Item(path, x.dtype.name, x.shape) for path, x in arrays.items()]
+        items = [DatasetItem(path, "", (len(self._plain[path]),)) for path in texts]
+        items.append(DatasetItem(DIGESTS, table.dtype.name, table.shape))
+        items += [DatasetItem(path, x.dtype.name, x.shape) for path, x in arrays.items()]
         self._stored = self._compressed(items, compression)
-        self._layout = Layout(self._attributes, items)
+        self._layout = HeaderLayout(self._attributes, items)
         offset = self.end = self._layout.start
         for item in self._layout.items:
             item.stored = len(self._stored.get(item.path, self._plain[item.path]))
@@ -117,13 +117,13 @@ class _Plan:
                 item.offset, self.end = offset, offset + item.stored
                 offset = p.aligned(self.end)
 
-    def _compressed(self, items: Sequence[Item], compression: str | None) -> dict[str, Any]:
+    def _compressed(self, items: Sequence[DatasetItem], compression: str | None) -> dict[str, Any]:
         """Compress data that become smaller, and record it in the item."""
         if compression is None:
             return {}
         level = COMPRESSIONS[compression]
 
-        def deflated(item: Item) -> bytes | None:
+        def deflated(item: DatasetItem) -> bytes | None:
             plain = self._plain[item.path]
             fits = _LEAST_COMPRESSED <= len(plain) <= p.MAX_COMPRESSED
             if not item.dtype or not item.shape or item.path == DIGESTS or not fits:
@@ -177,7 +177,7 @@ class _Plan:
         put(0, [self._layout.encode(self.end)])
 
 
-def _index(item: Item) -> bytes:
+def _index(item: DatasetItem) -> bytes:
     return p.one_index(item.shape, item.itemsize, item.stored, item.offset)
 
 

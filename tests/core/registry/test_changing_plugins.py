@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.core.extend import MADE, Op
+from gradtape.core.extend import KERNEL_CACHES, Op
 
 EXECUTORS = ["plain", "default", "planned", "fused"]
 
@@ -240,13 +240,13 @@ def test_a_plugin_that_changes_nothing_in_use_causes_no_new_trace(use) -> None:
         runs.append(1)
         return slope(x) + gt.erf(x)
 
-    x, meanings = gt.constant([1.0]), MADE.meanings
+    x, meanings = gt.constant([1.0]), KERNEL_CACHES.meanings
     f(x)
     op = Op("other::op", lambda xp, x: x, infer=alike, gradients={"x": lambda g: g})
     use(SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: [op])), "other")
     use(executor_of(1.0))
     f(x)
-    assert (runs, MADE.meanings) == ([1], meanings)
+    assert (runs, KERNEL_CACHES.meanings) == ([1], meanings)
     use(kernels_of(3.0, at="cos"), "kernels")
     f(x)
     f(x)

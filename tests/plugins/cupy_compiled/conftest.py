@@ -30,7 +30,7 @@ def cupy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)
     monkeypatch.setitem(sys.modules, "cupy", module)
-    monkeypatch.setattr("gradtape.plugins.cupy.compiled.products.Handle", module.seen.Handle)
+    monkeypatch.setattr("gradtape.plugins.cupy.compiled.products.CublasHandle", module.seen.Handle)
     yield module
     for name in ("_cupy", "_namespace"):
         kept.pop(name, None)

@@ -18,8 +18,8 @@ from real_gpu import PLACES
 import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
 from gradtape.plugins.cupy.compiled.formulas import _FORMS, expression
-from gradtape.plugins.cupy.compiled.kernels import BLOCK, OPTIONS, Launch, launches
-from gradtape.plugins.planned import Group, Kind, Step
+from gradtape.plugins.cupy.compiled.kernels import BLOCK, OPTIONS, KernelLaunch, launches
+from gradtape.plugins.planned import LoopGroup, PlanStep, StepKind
 
 GRAPH = Graph("test")
 DTYPES = ["float16", "float32", "float64", "bool", "int8", "int32", "int64", "uint8", "uint64"]
@@ -43,9 +43,9 @@ def hard_numbers(dtype: Any) -> np.ndarray:
     return np.array([*numbers, np.inf, -np.inf, np.nan], dtype)
 
 
-def _group(step: Step) -> Group:
-    group = Group(step.space)
-    (group.tails if step.kind is Kind.REDUCTION else group.steps).append(step)
+def _group(step: PlanStep) -> LoopGroup:
+    group = LoopGroup(step.space)
+    (group.tails if step.kind is StepKind.REDUCTION else group.steps).append(step)
     group.close(lambda x: True)
     return group
 
@@ -54,7 +54,7 @@ def _as_it_lies(x: Symbol) -> Any:
     return x, 0, tuple(s // x.dtype.itemsize for s in np.empty(x.shape, x.dtype).strides)
 
 
-def formulas() -> list[tuple[str, str, Step, list[np.ndarray], Any]]:
+def formulas() -> list[tuple[str, str, PlanStep, list[np.ndarray], Any]]:
     """Return each formula in each dtype: its step, operands, and what NumPy gives for them."""
     found = []
     for op in sorted({op for forms in _FORMS.values() for op in forms}):
@@ -69,7 +69,7 @@ def formulas() -> list[tuple[str, str, Step, list[np.ndarray], Any]]:
                 except (TypeError, ValueError):
                     continue
             out = symbol(wanted)
-            step = Step(Kind.ELEMENTWISE, op, ufunc, [symbol(x) for x in given], (out,))
+            step = PlanStep(StepKind.ELEMENTWISE, op, ufunc, [symbol(x) for x in given], (out,))
             if expression(step) is not None:
                 found.append((op, dtype, step, given, wanted))
     return found
@@ -81,10 +81,10 @@ FOUND = formulas()
 class OnTheProcessor:
     """Compiles kernels, and runs them with NumPy's arrays."""
 
-    def __init__(self, kernels: list[Launch]) -> None:
+    def __init__(self, kernels: list[KernelLaunch]) -> None:
         self.built = cuda_on_cpu.build(list({k.name: k.source for k in kernels}.items()))
 
-    def run(self, kernels: list[Launch], arrays: dict[Symbol, np.ndarray]) -> None:
+    def run(self, kernels: list[KernelLaunch], arrays: dict[Symbol, np.ndarray]) -> None:
         for kernel in kernels:
             given = [arrays.setdefault(x, np.zeros(x.shape, x.dtype)) for x in kernel.arrays]
             pointers = (ctypes.c_void_p * len(given))(*[x.ctypes.data for x in given])
@@ -94,11 +94,11 @@ class OnTheProcessor:
 class OnTheGpu:
     """The same on a real GPU."""
 
-    def __init__(self, kernels: list[Launch]) -> None:
+    def __init__(self, kernels: list[KernelLaunch]) -> None:
         self.cupy = gt.registry().backends["cupy"].xp
         self.built = {k.name: self.cupy.RawKernel(k.source, k.name, OPTIONS) for k in kernels}
 
-    def run(self, kernels: list[Launch], arrays: dict[Symbol, np.ndarray]) -> None:
+    def run(self, kernels: list[KernelLaunch], arrays: dict[Symbol, np.ndarray]) -> None:
         there = {x: self.cupy.asarray(array) for x, array in arrays.items()}
         for kernel in kernels:
             given = [there.setdefault(x, self.cupy.zeros(x.shape, x.dtype)) for x in kernel.arrays]
@@ -151,7 +151,7 @@ def test_sums_are_those_of_numpy_whatever_they_are_over(build: Any, op: str, tur
         place = (home, 0, tuple(s // 4 for s in view.strides))
         wanted = getattr(np, op).reduce(view.astype("float64"), axis).astype("float32")
         params = {"axis": axis, "keepdims": False}
-        step = Step(Kind.REDUCTION, op, np.add.reduce, (source,), (symbol(wanted),), params)
+        step = PlanStep(StepKind.REDUCTION, op, np.add.reduce, (source,), (symbol(wanted),), params)
         kernels = launches(_group(step), lambda x, place=place: place)[0]
         rows.append((kernels, {home: x}, step.out, wanted, (shape, axis)))
     built = build([k for kernels, *_ in rows for k in kernels])
@@ -162,8 +162,14 @@ def test_sums_are_those_of_numpy_whatever_they_are_over(build: Any, op: str, tur
 
 def test_long_sums_are_as_near_as_numpys(build: Any) -> None:
     x = np.full(300000, 0.1, "float32")
-    step = Step(Kind.REDUCTION, "add", np.add.reduce, (symbol(x),), (Symbol(GRAPH, (), x.dtype),),
-                {"axis": None, "keepdims": False})  # fmt: skip
+    step = PlanStep(
+        StepKind.REDUCTION,
+        "add",
+        np.add.reduce,
+        (symbol(x),),
+        (Symbol(GRAPH, (), x.dtype),),
+        {"axis": None, "keepdims": False},
+    )
     kernels, scratch = launches(_group(step), _as_it_lies)
     assert len(kernels) == len(scratch) + 1 > 2
     arrays = {step.inputs[0]: x}
@@ -180,7 +186,7 @@ def test_sums_of_hard_numbers(build: Any, op: str, x: list[float], wanted: float
     array = np.array(x, "float64")
     out = Symbol(GRAPH, (), array.dtype)
     params = {"axis": 0, "keepdims": False}
-    step = Step(Kind.REDUCTION, op, np.add.reduce, (symbol(array),), (out,), params)
+    step = PlanStep(StepKind.REDUCTION, op, np.add.reduce, (symbol(array),), (out,), params)
     kernels = launches(_group(step), _as_it_lies)[0]
     arrays = {step.inputs[0]: array}
     build(kernels).run(kernels, arrays)
@@ -200,7 +206,7 @@ def _all_sources() -> dict[str, str]:
         x = np.empty(shape, "float64")
         params = {"axis": axis, "keepdims": False}
         out = Symbol(GRAPH, np.add.reduce(x, axis).shape, x.dtype)
-        step = Step(Kind.REDUCTION, "maximum", np.add.reduce, (symbol(x),), (out,), params)
+        step = PlanStep(StepKind.REDUCTION, "maximum", np.add.reduce, (symbol(x),), (out,), params)
         rows.append(launches(_group(step), _as_it_lies)[0])
     return {k.name: k.source for row in rows for k in row}
 

@@ -99,15 +99,15 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
 @pytest.fixture
 def repeated(monkeypatch) -> list[str]:
     """What NumPy does in the place of loops."""
-    from gradtape.plugins.planned import Group
+    from gradtape.plugins.planned import LoopGroup
 
-    groups, by_numpy = [], Group.by_numpy
+    groups, by_numpy = [], LoopGroup.by_numpy
 
     def noted(group, *arrays):
         groups.append(repr(group))
         by_numpy(group, *arrays)
 
-    monkeypatch.setattr(Group, "by_numpy", noted)
+    monkeypatch.setattr(LoopGroup, "by_numpy", noted)
     return groups
 
 

@@ -16,7 +16,7 @@ from ....core.extend import calling_in, map_structure, overridable
 from ....layers.base.weights import Rules
 from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
-from ..tensors import Standing, Variable, sizes
+from ..tensors import InstanceMeta, Variable, sizes
 from .adapting import adapted, arguments_of, by_order, refuse
 from .functions import floatx
 
@@ -89,11 +89,11 @@ def _calling(call: Callable[..., Any]) -> Callable[..., Any]:
 
     # models read the signature to see whether a layer takes a mask
     vars(__call__).update(vars(call), adapted=True)
-    vars(__call__)["__signature__"] = known if takes_training else _told(known)
+    vars(__call__)["__signature__"] = known if takes_training else _with_training(known)
     return __call__
 
 
-def _told(known: inspect.Signature) -> inspect.Signature:
+def _with_training(known: inspect.Signature) -> inspect.Signature:
     """Add ``training`` to a signature."""
     *first, last = known.parameters.values()
     training = inspect.Parameter("training", inspect.Parameter.KEYWORD_ONLY, default=None)
@@ -121,7 +121,7 @@ def _own_call(cls: type) -> Any:
 
 
 @adapts("layers.Layer")
-class Layer(gradtape.layers.Layer, metaclass=Standing):
+class Layer(gradtape.layers.Layer, metaclass=InstanceMeta):
     """Base class of layers: ``build(input_shape)`` makes weights, ``call(inputs)`` uses them.
 
     Parameters
@@ -247,7 +247,7 @@ class Layer(gradtape.layers.Layer, metaclass=Standing):
 _NO_LAYERS = (gradtape.training.Optimizer, gradtape.training.metrics.Metric)
 
 
-class _Looking(Layer):
+class _IntegerInputs(Layer):
     """A layer that takes integers: floats, the default dtype of model inputs, are truncated."""
 
     def call(self, x: Any) -> Any:
@@ -276,7 +276,7 @@ def _layer(name: str) -> Any:
     others = set(Rules.__annotations__).difference(resolve(path)._rules())
     further = [argument for argument in known if argument not in (*order, *others)]
     order += ["*", *further, "name", "dtype", "**"]
-    base = _Looking if name == "Embedding" else _Cell if name.endswith("Cell") else Layer
+    base = _IntegerInputs if name == "Embedding" else _Cell if name.endswith("Cell") else Layer
     return adapted(path, " ".join(order), base, **_DEFAULTS.get(name, {}))
 
 

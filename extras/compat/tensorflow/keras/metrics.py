@@ -10,7 +10,7 @@ from gradtape.training import metrics as native
 
 from ....training.shapes import InOneRank
 from ..names import adapts, lookup
-from ..tensors import Standing, sizes
+from ..tensors import InstanceMeta, sizes
 from . import losses
 from .adapting import adapted, arguments_of, by_order, refuse
 
@@ -55,7 +55,7 @@ def _any_accuracy(y_true: Any, y_pred: Any) -> Any:
 
 
 @adapts("training.metrics.Metric")
-class Metric(native.Metric, metaclass=Standing):
+class Metric(native.Metric, metaclass=InstanceMeta):
     """Base class: ``update_state`` adds a batch, ``result`` returns the value since a reset.
 
     See :class:`gradtape.training.metrics.Metric`; ``dtype`` is ignored.
