@@ -280,16 +280,7 @@ NAMES = {
 }
 #: Names with such a word that stay, and why. Public names stay too, as programs use them.
 STAY = {
-    "Course": "of the writers of files, whose names change with them",
     "_apart": "the hub calls it by the name of its timer",
-    "_beside": "of the writers of files, whose names change with them",
-    "_course_of": "of the writers of files, whose names change with them",
-    "_tell": "an older name",
-    "_telling": "of the writers of files, whose names change with them",
-    "among": "of the writers of files, whose names change with them",
-    "course": "of the writers of files, whose names change with them",
-    "everything": "an older name",
-    "said": "an older name",
     "theirs": "the opposite of ours: names of another library",
     "whence": "Python's name for a parameter of seek",
 }

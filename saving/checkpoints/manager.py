@@ -335,12 +335,12 @@ class Keeper:
             self._path = _file(where)
         held = self._checkpoint._group
         known = {id(module) for value in held.values() for module in modules_in(value)}
-        self._beside = {
+        self._own_state = {
             name: value
             for name, value in beside.items()
             if not (isinstance(value, Module) and id(value) in known)
         }
-        taken = [name for name in self._beside if name in held]
+        taken = [name for name in self._own_state if name in held]
         if taken:
             raise ValueError(
                 f"fit: the checkpoint has another object under {taken[0]!r}, a name that fit uses; "
@@ -357,14 +357,14 @@ class Keeper:
     def check(self) -> None:
         """Raise the ``SaveError`` that a save of the present state would raise."""
         with init_scope():
-            write_checkpoint(None, Trackables(self._checkpoint._group, self._beside), {})
+            write_checkpoint(None, Trackables(self._checkpoint._group, self._own_state), {})
 
     def save(self, metrics: Mapping[str, float] | None = None) -> None:
         """Save the present state, with an epoch's metrics if it has ended."""
         if self._manager is not None:
-            self._manager._save(metrics, self._beside)
+            self._manager._save(metrics, self._own_state)
         else:
-            self._checkpoint._write(self._path, self._beside, {})
+            self._checkpoint._write(self._path, self._own_state, {})
 
     def find(self) -> str | None:
         """Return the path of the state to resume from, None if there is none."""
@@ -374,7 +374,7 @@ class Keeper:
 
     def plan(self, path: str) -> RestorePlan:
         """Return a checked plan to restore a file, which may be applied more than once."""
-        plan = self._checkpoint._plan(path, self._beside)
+        plan = self._checkpoint._plan(path, self._own_state)
         plan.check()
         return plan
 

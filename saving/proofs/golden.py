@@ -163,13 +163,13 @@ def evaluate(
     variables: Sequence[Variable],
     names: dict[int, str],
     order: int = 2,
-    among: Container[str] | None = None,
+    only: Container[str] | None = None,
 ) -> Evaluation:
     """Return outputs, gradients and gradients of gradients of ``run`` at ``inputs``, by name.
 
     The gradient is that of a weighted sum of the floating outputs; the second gradient is that of a
     weighted sum of the first. The weights depend only on the position, so that nothing cancels.
-    There are gradients up to ``order``. With ``among``, second gradients are limited to these
+    There are gradients up to ``order``. With ``only``, second gradients are limited to these
     names: a branch of ``cond`` that was not taken gives zeros in a trace, and nothing in Python.
     Of large arrays, evenly spread elements are kept. Variables are restored afterwards.
     """
@@ -177,14 +177,14 @@ def evaluate(
     try:
         with (
             init_scope(),
-            _beside(variables),
+            _on_device_of(variables),
             frozen_state(variables) as before,
             muting(),
             np.errstate(all="ignore"),
             warnings.catch_warnings(action="ignore", category=UserWarning),  # samples are no data
         ):
             values, plain, problem = _evaluated(
-                run, concrete, inputs, _sources(concrete, variables, names), order, among
+                run, concrete, inputs, _sources(concrete, variables, names), order, only
             )
             changed = {
                 f"variable {names[id(v)]} afterwards": _part(v)
@@ -234,7 +234,7 @@ def _evaluated(
     inputs: Sequence[np.ndarray[Any, Any]],
     trained: Mapping[str, Variable],
     order: int,
-    among: Container[str] | None,
+    only: Container[str] | None,
 ) -> tuple[dict[str, np.ndarray[Any, Any]], list[Any], Exception | None]:
     tensors = [constant(array) for array in inputs]
     args, kwargs = filled_in(concrete, tensors)
@@ -259,7 +259,7 @@ def _evaluated(
         except Exception as error:  # a function need not have gradients
             return result, plain, error
         result |= {f"gradient of {k}": _part(g) for k, g in first.items()}
-        weighed = [g for k, g in first.items() if among is None or f"gradient of {k}" in among]
+        weighed = [g for k, g in first.items() if only is None or f"gradient of {k}" in only]
     if outer is None:
         return result, plain, None
     try:
@@ -296,7 +296,7 @@ def _part(x: Tensor | Variable) -> np.ndarray[Any, Any]:
     return np.asarray(spread(np.asarray(to_numpy(x.array))))
 
 
-def _beside(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
+def _on_device_of(variables: Sequence[Variable]) -> AbstractContextManager[Any]:
     """Create new tensors on the device of the variables."""
     if not variables:
         return nullcontext()

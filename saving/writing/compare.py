@@ -29,7 +29,7 @@ from ..errors import SaveError
 from ..proofs.golden import Evaluation, evaluate, why
 from ..proofs.samples import Sample, described, filled_in, is_heavy
 from .graphs import op_nodes
-from .steps import Course, SameTrace, same_trace, takes
+from .steps import RecordedRun, SameTrace, same_trace, takes
 from .traces import SavedFunction
 
 # By the size of a real number; the two run the same kernels, and may add in another order.
@@ -69,10 +69,10 @@ def compared(
     concrete.fitted(*filled_in(concrete, inputs))
     if is_heavy(concrete, inputs) and not order and same_trace(python, concrete, inputs):
         raise SameTrace
-    course = None if replay else Course()
-    run = course.of(python) if course else python
+    recorded = None if replay else RecordedRun()
+    run = recorded.of(python) if recorded else python
     found = evaluate(run, concrete, inputs, variables, names, order)
-    if course and takes(course, concrete, inputs):
+    if recorded and takes(recorded, concrete, inputs):
         return found
     try:
         replayed = evaluate(concrete, concrete, inputs, variables, names, order, found.values)

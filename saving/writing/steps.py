@@ -40,7 +40,7 @@ class SameTrace(Exception):
     """A trace for the sizes of a sample takes the steps of the one that is saved."""
 
 
-class Course(Recorder):
+class RecordedRun(Recorder):
     """Record every op of a run: its inputs, by the step that made them, and its parameters.
 
     Two runs with the same course have the same results and gradients, because ops have the same
@@ -121,19 +121,21 @@ class _Shaped(NamedTuple):
     shape: tuple[int, ...]
 
 
-def takes(course: Course, concrete: ConcreteFunction, inputs: Sequence[Array]) -> bool:
+def takes(recorded: RecordedRun, concrete: ConcreteFunction, inputs: Sequence[Array]) -> bool:
     """Return whether a trace at these inputs would repeat what a run has done."""
-    return course.is_plain and (course.steps, course.returned) == _course_of(concrete, inputs)
+    return recorded.is_plain and (recorded.steps, recorded.returned) == _recorded_by(
+        concrete, inputs
+    )
 
 
 def same_trace(python: Any, concrete: ConcreteFunction, inputs: Sequence[Array]) -> bool:
     """Return whether Python code, traced for the sizes of inputs, takes the steps of a trace."""
     args, kwargs = filled_in(concrete, [TensorSpec(x.shape, x.dtype) for x in inputs])
-    course = _course_of(Function(python).get_concrete_function(*args, **kwargs), inputs)
-    return course is not None and course == _course_of(concrete, inputs)
+    recorded = _recorded_by(Function(python).get_concrete_function(*args, **kwargs), inputs)
+    return recorded is not None and recorded == _recorded_by(concrete, inputs)
 
 
-def _course_of(
+def _recorded_by(
     concrete: ConcreteFunction, inputs: Sequence[Array]
 ) -> tuple[list[Any], list[Any]] | None:
     """Return the course of a trace at inputs, as :class:`Course` notes it, without running it.

@@ -164,7 +164,7 @@ def _called_with(concrete: Sequence[ConcreteFunction]) -> list[list[Shapes]]:
             if not any(has_unknown_sizes(spec.shape) for spec in exact.specs)
             and _admits(general, exact)
         ]
-        found.append(_telling([*first, *others]))
+        found.append(_informative([*first, *others]))
     return found
 
 
@@ -327,10 +327,10 @@ def _variants(
             shapes: Any = tuple(x.shape for x in leaves if isinstance(x, TensorSpec))
             if not any(map(has_unknown_sizes, shapes)) and shapes not in seen.setdefault(key, []):
                 seen[key].append(shapes)
-    return [(*tree, _telling(seen.get(key, []))) for key, tree in variants.items()]
+    return [(*tree, _informative(seen.get(key, []))) for key, tree in variants.items()]
 
 
-def _telling(seen: list[Shapes]) -> list[Shapes]:
+def _informative(seen: list[Shapes]) -> list[Shapes]:
     """Return the smallest call, and the smallest with other sizes outside the batch."""
     ordered = sorted(seen, key=lambda shapes: sum(map(prod, shapes)))
     inner = [[shape[1:] for shape in shapes] for shapes in ordered]

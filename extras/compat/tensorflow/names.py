@@ -186,7 +186,7 @@ def _absent(space: str, name: str) -> str:
     own = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
     use = instead(f"{space}.{name}", bool(difflib.get_close_matches(name, own, 1, 0.8)))
     if use:
-        return f"{said}; use {use} (see {_GUIDE})"
+        return f"{message}; use {use} (see {_GUIDE})"
     names = {part.lower(): f"gradtape.{part}" for part in dir(gradtape) if part[0] != "_"}
     for family in ("training", "layers", "random", "fft", "nn", "linalg"):
         parts = getattr(getattr(gradtape, family), "__all__", ())
@@ -196,4 +196,4 @@ def _absent(space: str, name: str) -> str:
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
     near = near or sorted((part for part in names if part in name.lower()), key=len)[-1:]
     nearest = f"; the nearest name is {names[near[0]]}" if near and len(near[0]) > 2 else ""
-    return f"{said}{nearest} (see {_GUIDE} for all names)"
+    return f"{message}{nearest} (see {_GUIDE} for all names)"
