@@ -90,7 +90,7 @@ vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
 where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)
     if type(x) is Tensor and y is not None else where(condition, *together(x, y))
-    if x is not None and y is not None else argwhere(tf.arrays.alone(condition, x, y))
+    if x is not None and y is not None else argwhere(tf.arrays.tf_condition(condition, x, y))
 zeros(shape, dtype=tf.float32, layout=None) = zeros(shape, dtype)
 zeros_like(input, dtype=None, layout=None) = zeros_like(input, dtype)
 """,
