@@ -417,15 +417,27 @@ def _matched(
     inside = {step for found in steps.values() for step in found}
     if len(inside) != len(steps) * len(members):  # a value is at two positions
         return None
-    if pack.group.shape[0] < _LARGE and len(inside) - len(steps) < _CALLS:
+    if not _fits(pack, inside, len(inside) - len(steps), made, ending, updates):
         return None
-    if not _can_run_last(pack, made, inside, ending):
-        return None
-    results = {step.out for step in inside}
-    if any(x in results for v, x in updates.items() if v not in pack.sources):
-        return None  # a variable outside of the pack takes one of its values
     pack.group.close(lambda x: x in pack.written)
     return pack, inside
+
+
+def _fits(
+    pack: FlatUpdate,
+    inside: set[PlanStep],
+    saved_calls: int,
+    made: Mapping[Symbol, PlanStep],
+    ending: set[PlanStep],
+    updates: Mapping[Variable, Symbol],
+) -> bool:
+    """Return whether a flat update pays, can run last, and computes nothing for others."""
+    if pack.group.shape[0] < _LARGE and saved_calls < _CALLS:
+        return False
+    if not _can_run_last(pack, made, inside, ending):
+        return False
+    results = {step.out for step in inside}
+    return not any(x in results for v, x in updates.items() if v not in pack.sources)
 
 
 def _alike(found: Sequence[PlanStep], row: Sequence[Symbol]) -> list[Any] | None:
