@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import image
 from ...core.extend import snake_case
+from ...image import __all__ as _IMAGE_NAMES  # type: ignore[attr-defined]  # `publish` makes it
 from ...layers import activations, constraints, initializers, regularizers
 from ...training import callbacks, schedules
 
@@ -46,7 +46,7 @@ def _activations() -> dict[str, str]:
 
 
 #: Functions that take a seed are adapted.
-_IMAGES = [x for x in dir(image) if x != "resize" and not x.startswith("random_")]
+_IMAGES = [x for x in _IMAGE_NAMES if x != "resize" and not x.startswith("random_")]
 
 _ELEMENTWISE = {
     **_same(
