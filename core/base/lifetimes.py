@@ -1,6 +1,6 @@
 """How long objects live: who holds them, what lives with them, and what the plugins' changes end.
 
-Reference counts tell whether an array can be reused. What is made from plugins, such as compiled
+Reference counts say whether an array can be reused. What is made from plugins, such as compiled
 graphs, is forgotten when the plugins change.
 """
 

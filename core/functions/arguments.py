@@ -1,4 +1,4 @@
-"""The arguments of a call: what they are to Python, and whether a trace takes them."""
+"""The arguments of a call: what they mean to Python, and whether a trace takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NumPy's functions that are no ops: on values, and for attributes.
+"""NumPy's functions that are not ops: on values, and for attributes.
 
 Gradtape has a function for most of NumPy's, which tapes record. NumPy's own runs if gradtape has
 none, if it writes into a user's array, and if it mixes numbers with text or objects, as long as no

@@ -1,6 +1,6 @@
 """Keras weights: HDF5 files, alone (``.weights.h5``, ``.h5``) or in a zip (``.keras``).
 
-The names in a zip archive tell whether Keras, PyTorch or NumPy wrote it.
+The names in a zip archive say whether Keras, PyTorch or NumPy wrote it.
 
 Such files need the HDF5 library and are untrusted. A separate process reads them, within limits,
 and writes their arrays to a safetensors file (see :mod:`.conversion`).

@@ -1,4 +1,4 @@
-"""GPUs: kernels on the GPU of their arrays, copies beside the current stream, the time of steps.
+"""GPUs: kernels on the GPU of their arrays, copies on other streams, the time of steps.
 
 Kernels explain when a GPU's memory is full. Steps are measured with the GPU's events, and NVTX
 ranges show them in NVIDIA's tools.
@@ -125,7 +125,7 @@ def _size(count: float) -> str:
     return f"{count:.1f} GiB"
 
 
-# -- beside the current stream ---------------------------------------------------------------------
+# -- copies on other streams -----------------------------------------------------------------------
 
 
 class GpuSender(Sender):

@@ -27,10 +27,10 @@ NumPy; they share :func:`elementwise`, :func:`reshaped`, :func:`exponentials_of`
 :func:`has_rows_of_logits`, :func:`cast_into` and :func:`for_arrays_only`.
 
 To plan for another backend (``plugins.cupy.compiled``): :func:`has_dtypes` checks a call's arrays,
-:func:`retraced` fixes sizes, a subclass of
-:class:`Lowering` makes the steps (:func:`view_kernel` its views), :func:`packed` takes out each
-:class:`Pack`, :func:`grouped` orders the rest as a list of :data:`Item`, and after changes
-:func:`close_groups` sets what crosses their borders. :func:`lifetimes` says how long each value is
+:func:`retraced` fixes sizes, and a subclass of :class:`Lowering` makes the steps
+(:func:`view_kernel` its views). Then :func:`packed` takes out each :class:`Pack`, and
+:func:`grouped` orders the rest as a list of :data:`Item`. After changes, :func:`close_groups` sets
+what crosses the borders of groups. :func:`lifetimes` says how long each value is
 needed, :class:`Packed` holds a pack's variables, and :func:`count_ops` and :func:`pack_line`
 describe a plan.
 """
