@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import types
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,8 +27,11 @@ OTHERS = (
     "SECURITY.md",
     "docs/changes/README.md",
     "tests/saving/golden/README.md",
+    *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/README.md"))),
 )
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+# names and the file that defines them: `save` in [save.py](../saving/writing/save.py)
+DEFINED = re.compile(r"((?:`[\w.]+`(?:,| and)?\s+)+)in\s+\[[^\]]+\]\(([^)]+\.py)\)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -63,6 +68,35 @@ def anchors(page: Path) -> set[str]:
     """Return the anchors of a page's headings, as GitHub makes them."""
     titles = HEADING.findall(re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL))
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def definitions(body: list[ast.stmt], within: str = "") -> Iterator[str]:
+    """Give the names that a file defines; ``Class.method`` for those inside another."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{within}{node.name}"
+            yield from definitions(node.body, f"{within}{node.name}.")
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (f"{within}{x.id}" for x in targets if isinstance(x, ast.Name))
+
+
+def test_files_define_what_pages_say_that_they_define() -> None:
+    found = 0
+    for page in [*PAGES, *(ROOT / name for name in OTHERS)]:
+        for names, target in DEFINED.findall(page.read_text(encoding="utf-8")):
+            file = page.parent / target
+            known = set(definitions(ast.parse(file.read_text(encoding="utf-8")).body))
+            named = set(re.findall(r"`([\w.]+)`", names))
+            assert named <= known, f"{page.name}: {target} defines no {named - known}"
+            found += len(named)
+    assert found > 40
+
+
+def test_each_package_has_a_page() -> None:
+    folders = [x for x in ROOT.iterdir() if x.is_dir() and any(x.glob("*/__init__.py"))]
+    packages = {x.name for x in [*folders, ROOT / "data"]} - {"build", "docs", "tests"}
+    assert not [x for x in sorted(packages) if not (ROOT / x / "README.md").exists()]
 
 
 def test_plugin_authors_see_no_internal_imports() -> None:

@@ -73,6 +73,7 @@ PATTERNS = {
 
 PAGES = [
     *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("*/README.md")),
     *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "changes"),
 ]
 FOLDERS = [

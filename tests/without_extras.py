@@ -47,7 +47,7 @@ def build(site: Path, extras: list[str]) -> dict[str, str]:
     if (home / "setup.py").exists():  # a checkout: these folders have packages of the root, too
         _link(home, site / "gradtape", left_out | {("extras",), ("namespaces",), ("tests",)})
         for root in ("extras", "namespaces"):
-            _link(home / root, site / "gradtape", left_out)
+            _link(home / root, site / "gradtape", left_out | {("README.md",)})
     else:
         _link(home, site / "gradtape", left_out)
     # what an editable install looks with finds the whole package
