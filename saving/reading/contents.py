@@ -166,7 +166,7 @@ def check_requirements(records: Sequence[RequirementRecord], allow_missing: bool
         if not means_the_same(version, here.version, here.compatible_since):
             others.append(
                 f"plugin {name[:80]!r} has version {here.version or 'unknown'} here, the file "
-                f"was saved with {_shown(version, _VERSION) or 'unknown'}"
+                f"was saved with {_shown(version, _PLUGIN_VERSION) or 'unknown'}"
             )
     if others:
         warn_user(
@@ -194,7 +194,7 @@ def _missing(
     name: str, distribution: str, version: str, missing: Sequence[str], here: Any
 ) -> MissingOp | MissingPlugin:
     what = ", ".join(_shown(x, re.compile(r"[\w.:]{1,80}\Z")) for x in missing[:5])
-    label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _VERSION)}".strip()
+    label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _PLUGIN_VERSION)}".strip()
     if here is not None and not here.problem:
         version = here.version or "unknown"
         return MissingOp(
