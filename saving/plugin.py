@@ -102,10 +102,11 @@ class _SafeTensors:
         lazy_module("saving.weights.safetensors").write_tensors(path, arrays, metadata)
 
     def recognises(self, file: Source) -> bool:
-        """Return whether a file begins with a header; its length may begin as a pickle does."""
+        """Return whether a file begins with a header; its length may look like a pickle or JSON."""
         start = begins(file)
         fits = int.from_bytes(start[:8], "little") <= file.size
-        return start[8:9] == b"{" and (fits or not is_pickle(start))
+        is_json = start[:8].lstrip()[:1] in (b"", b"{")
+        return start[8:9] == b"{" and (fits or not (is_pickle(start) or is_json))
 
     def open(self, origin: Any, max_bytes: int) -> Any:
         """Return the contents of a file."""

@@ -202,3 +202,15 @@ def test_a_format_opens_large_files_and_reads_what_is_needed(
     held["bias"] = Lazy((2,), (5,))
     with pytest.raises(LoadError, match=r"'bias' is float32\[5\], and said to be float32\[2\]"):
         model.load_weights(path)
+
+
+def test_a_file_of_json_is_not_taken_for_safetensors(register: Register, tmp_path: Path) -> None:
+    # the ninth byte is the one with which a header begins there
+    path = tmp_path / "weights"
+    path.write_text('{"abc": {"dtype": "float32"}}')
+    given = SimpleNamespace(
+        recognises=lambda file: file.read(0, 1) == b"{",
+        open=lambda path, max_bytes: {"abc": np.ones(2, "f4")},
+    )
+    register({".acme.json": given})
+    assert gt.saving.read_weights(path)["abc"].tolist() == [1, 1]
