@@ -284,7 +284,7 @@ def _new_plugin(options: argparse.Namespace) -> int:
 
 def _doctor(options: argparse.Namespace) -> int:
     if options.distributed:
-        told = lazy_module("cli.doctor_distributed").told
+        told = lazy_module("cli.doctor_distributed").launcher_report
         text, code = told(options.json, measure=not options.no_measure)
         print(text, end="\n" if text else "")
         return int(code)

@@ -242,7 +242,8 @@ def _absorb(modules: Sequence[Module], manifest: Manifest) -> None:
             continue
         names = list(record.attributes)
         if record.absorbed is not None:
-            names = [name for name in names if name in record.absorbed]
+            listed = {x for x in record.absorbed if type(x) is str}
+            names = [name for name in names if name in listed]
         elif i not in within:
             continue
         absorb(module, names)
