@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import linecache
 import weakref
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 _NUMBERS = count(1)
+#: The files of functions that no longer exist. They leave the cache when the next function is made:
+#: at another moment, the collector of garbage could interrupt linecache while it reads the cache.
+_ENDED: deque[str] = deque()
 
 
 def function_from(
@@ -29,6 +33,8 @@ def function_from(
     scope
         The function's globals, which then contain it.
     """
+    while _ENDED:
+        linecache.cache.pop(_ENDED.popleft(), None)
     if isinstance(source, str) and file in linecache.cache:
         file = f"{file[:-1]} {next(_NUMBERS)}>"
     scope = {} if scope is None else scope
@@ -37,5 +43,5 @@ def function_from(
     if isinstance(source, str):
         lines = source.splitlines(keepends=True)
         linecache.cache[file] = len(source), None, lines, file
-        weakref.finalize(made, linecache.cache.pop, file, None).atexit = False
+        weakref.finalize(made, _ENDED.append, file).atexit = False
     return made

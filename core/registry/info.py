@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -134,7 +135,7 @@ class PluginInfo:
         The first of its versions whose ops and classes mean what they mean now.
     waiting
         Hooks that are called when what they provide is first needed.
-    ops, rules, kernels, backends, modules, ...
+    {hooks}
         The names of what it provides: a list per hook, of the hook's name, except that ``rules``
         are those of ops and of ``gradtape_gradients``. ``late_ops`` lists prefixes of ops that are
         loaded when first needed, ``formats`` ends of file names, ``functions`` modules of other
@@ -189,6 +190,12 @@ class PluginInfo:
     def __str__(self) -> str:
         where = f" ({self.distribution} {self.version})" if self.distribution else ""
         return f"plugin {self.name!r}{where}"
+
+
+if PluginInfo.__doc__ is not None:  # python -OO
+    _fields = [_LISTED.get(hook, hook.removeprefix(f"{PROJECT}_")) for hook in HOOKS]
+    _text = textwrap.fill(", ".join(_fields), 92).replace("\n", "\n    ")
+    PluginInfo.__doc__ = PluginInfo.__doc__.replace("{hooks}", _text)
 
 
 def is_reserved(name: str) -> bool:
