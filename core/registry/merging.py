@@ -60,13 +60,14 @@ class Merged(Tables):
         enough
             Plugins are called one after another, gradtape's own first, until this returns true.
         first
-            The name of the plugins that are called before all others.
+            The name of the plugins that are called first; those of third parties follow.
         """
         waiting = self._waiting.get(hook)
         if not waiting or enough():
             return
         with IMPORTING:  # not half of them, while another thread imports them
-            waiting.sort(key=lambda entry: entry[0].name != first)
+            if first:
+                waiting.sort(key=lambda x: (x[0].name != first, x[0].may_use_reserved_names))
             while waiting and not enough():
                 # not one whose import is what asks
                 entry = next((each for each in waiting if each not in self._importing), None)

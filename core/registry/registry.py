@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from ...public import IMPORTING
 from ..base.dtypes import as_dtype
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
@@ -128,7 +129,7 @@ class Registry(Merged):
         except KeyError:
             raise UnknownOp(
                 f"no plugin provides the backend {name!r}{self._meaning_of(name)}; there are: "
-                f"{', '.join(self.backends) or 'none'}{self._restored(name)}"
+                f"{', '.join(self.backends) or 'none'}{self._restored(name, self.backends)}"
             ) from None
 
     def _meaning_of(self, place: str) -> str:
@@ -257,12 +258,12 @@ class Registry(Merged):
         self.refuse_clash(kind, name)
         raise error(
             f"no plugin provides the {word or kind} {name!r}{near_names(str(name), table)}; there "
-            f"are: {', '.join(table) or 'none'}{self._restored(name)}"
+            f"are: {', '.join(table) or 'none'}{self._restored(name, table)}"
         )
 
-    def _restored(self, name: Any) -> str:
-        """Return how to get something with a bare name, if all plugins are in use."""
-        if "::" in str(name):
+    def _restored(self, name: Any, known: Iterable[str]) -> str:
+        """Return how to get what has a bare name that is near none, if all plugins are in use."""
+        if "::" in str(name) or near_names(str(name), known):
             return self._failed()
         return self._failed() or (
             f"; install the plugin that provides it ('pip install --force-reinstall {PROJECT}' "
@@ -289,12 +290,16 @@ class Registry(Merged):
         """
         table = self.tables["services"]
         plugin = name.partition(".")[0]
-        self.load("services", lambda: name in table, first=plugin)
+
+        def chosen() -> bool:  # all others have been asked, and may have replaced it
+            waiting = self._waiting.get("services", ())
+            return name in table and all(x.may_use_reserved_names for x, _ in waiting)
+
+        self.load("services", chosen, first=plugin)
         if name in table:
             found = table[name]
             if type(found) is str:
-                module, _, attribute = found.partition(":")
-                found = table[name] = getattr(import_module(module), attribute)
+                found = table[name] = self._imported_service(name, found)
             return found
         self.refuse_clash("service", name)
         raise PluginError(
@@ -302,6 +307,18 @@ class Registry(Merged):
             f"its plugin is disabled; 'gradtape plugins' lists those found, and 'pip install "
             f"--force-reinstall {PROJECT}' restores a package{self._failed()}"
         )
+
+    def _imported_service(self, name: str, place: str) -> Any:
+        """Return the object at a place ``"module:attribute"``; the error names the plugin."""
+        module, _, attribute = place.partition(":")
+        try:
+            with IMPORTING:  # not half of it, while another thread imports it
+                return getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise PluginError(
+                f"{self.owners['service', name]}: the service {name!r} is {place!r}, which cannot "
+                f"be imported: {type(error).__name__}: {error}"
+            ) from error
 
     def named(self, kind: str, name: str) -> Any:
         """Return the object that a text names.

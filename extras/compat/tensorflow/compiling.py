@@ -1,4 +1,4 @@
-"""Functions from the lines of :mod:`.table.signatures`."""
+"""Functions from the lines of :mod:`.signatures`."""
 
 from __future__ import annotations
 
