@@ -135,7 +135,7 @@ def test_a_failure_is_reduced_and_printed_as_a_program(monkeypatch, capsys) -> N
     assert "--relation batches.predictions --seed 3: predict, batch_size=1: " in said
     assert "batches off 1" in said
     scope: dict[str, Any] = {}
-    program = said[said.index("from gradtape") : said.index('"""))') + 5]
+    program = said[said.index("from fuzz") : said.index('"""))') + 5]
     exec(program.replace("print(", "result = ("), scope)
     assert scope["result"][0] == "off"
 

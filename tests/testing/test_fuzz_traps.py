@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from fuzz import trap_checks, traps
 from fuzz.commands import main
+from fuzz.kinks import Interval
 
 import gradtape as gt
 
@@ -62,7 +63,7 @@ def is_right(value: Any, right: Any) -> bool:
     if isinstance(value, list):
         rows = right if isinstance(right, list) else [right] * len(value)
         return all(map(is_right, value, rows))
-    if isinstance(right, PAGE["Interval"]):
+    if isinstance(right, Interval):
         return bool(right.low <= value <= right.high)
     return bool(value == right or (math.isfinite(right) and math.isclose(value, right)))
 
