@@ -129,7 +129,7 @@ class Registry(Merged):
         except KeyError:
             raise UnknownOp(
                 f"no plugin provides the backend {name!r}{self._meaning_of(name)}; there are: "
-                f"{', '.join(self.backends) or 'none'}{self._restored(name, self.backends)}"
+                f"{', '.join(self.backends) or 'none'}{self._restored(name, ())}"
             ) from None
 
     def _meaning_of(self, place: str) -> str:
