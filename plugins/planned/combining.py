@@ -393,8 +393,11 @@ def _matched(
             symbol = flat[row] = Symbol(first.graph, pack.group.shape, first.dtype)
             if inputs is not None:
                 step, given = found[0], [flat[x] if type(x) is tuple else x for x in inputs]
-                parts = (step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars)
-                pack.group.steps.append(PlanStep(*parts))
+                pack.group.steps.append(
+                    PlanStep(
+                        step.kind, step.op, step.run, given, (symbol,), {}, False, step.scalars
+                    )
+                )
                 steps[row] = found
                 continue
             variables = tuple(reads.get(x) for x in row)
