@@ -126,7 +126,7 @@ class Functions(dict[str, Any]):
     """Public functions by name, those made of several ops too: ``functions["reshape"]``."""
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = services[f"ops.{name}"]
+        found = self[name] = registry().service(f"ops.{name}")
         return found
 
 

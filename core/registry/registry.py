@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -129,7 +129,7 @@ class Registry(Merged):
         except KeyError:
             raise UnknownOp(
                 f"no plugin provides the backend {name!r}{self._meaning_of(name)}; there are: "
-                f"{', '.join(self.backends) or 'none'}{self._restored(name, ())}"
+                f"{', '.join(self.backends) or 'none'}{self._restored(name)}"
             ) from None
 
     def _meaning_of(self, place: str) -> str:
@@ -256,14 +256,15 @@ class Registry(Merged):
         if name in table:
             return table[name]
         self.refuse_clash(kind, name)
+        near = near_names(str(name), table)
         raise error(
-            f"no plugin provides the {word or kind} {name!r}{near_names(str(name), table)}; there "
-            f"are: {', '.join(table) or 'none'}{self._restored(name, table)}"
+            f"no plugin provides the {word or kind} {name!r}{near}; there are: "
+            f"{', '.join(table) or 'none'}{self._failed() if near else self._restored(name)}"
         )
 
-    def _restored(self, name: Any, known: Iterable[str]) -> str:
-        """Return how to get what has a bare name that is near none, if all plugins are in use."""
-        if "::" in str(name) or near_names(str(name), known):
+    def _restored(self, name: Any) -> str:
+        """Return how to get something with a bare name, if all plugins are in use."""
+        if "::" in str(name):
             return self._failed()
         return self._failed() or (
             f"; install the plugin that provides it ('pip install --force-reinstall {PROJECT}' "
