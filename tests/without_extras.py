@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -38,8 +39,8 @@ def _link(source: Path, target: Path, left_out: set[tuple[str, ...]]) -> None:
             (target / path.name).symlink_to(path)
 
 
-def build(site: Path, extras: list[str]) -> dict[str, str]:
-    """Lay out the package without some extras; return the environment in which it is imported."""
+def lay_out(site: Path, extras: Iterable[str] = ()) -> None:
+    """Lay out the package as a wheel does, made of links and without some extras."""
     import gradtape
 
     home = Path(gradtape.__file__).parent
@@ -50,6 +51,11 @@ def build(site: Path, extras: list[str]) -> dict[str, str]:
             _link(home / root, site / "gradtape", left_out | {("README.md",)})
     else:
         _link(home, site / "gradtape", left_out)
+
+
+def build(site: Path, extras: list[str]) -> dict[str, str]:
+    """Lay out the package without some extras; return the environment in which it is imported."""
+    lay_out(site, extras)
     # what an editable install looks with finds the whole package
     (site / "sitecustomize.py").write_text(
         "import sys\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from installing import Environment
+from without_extras import lay_out
 
 import gradtape as gt
 from gradtape.cli import main
@@ -41,18 +42,10 @@ print(*(warning.message for warning in told))
 
 def search_path(folder: Path) -> str:
     """Return a folder in which type checkers find the package; empty if they do by themselves."""
-    package = Path(gt.__file__).parent
-    if package.name == "gradtape":
+    if Path(gt.__file__).parent.name == "gradtape":
         return ""
-    links = folder / "site" / "gradtape"
-    links.mkdir(parents=True)
-    roots = (package, package / "namespaces", package / "extras")
-    for path in [path for root in roots for path in root.iterdir()]:
-        if path.name not in ("docs", "extras", "namespaces", "tests") and not path.name.startswith(
-            "."
-        ):
-            (links / path.name).symlink_to(path)
-    return str(links.parent)
+    lay_out(folder / "site")
+    return str(folder / "site")
 
 
 def plugins(environment: Environment) -> dict[str, dict[str, object]]:

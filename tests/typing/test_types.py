@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from without_extras import lay_out
 
 import gradtape as gt
 
@@ -33,15 +34,9 @@ def search_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     """
     if PACKAGE.name == "gradtape":
         return ""
-    package = tmp_path_factory.mktemp("site") / "gradtape"
-    package.mkdir()
-    roots = (PACKAGE, PACKAGE / "namespaces", PACKAGE / "extras")
-    for path in [path for root in roots for path in root.iterdir()]:
-        if path.name not in ("docs", "extras", "namespaces", "tests") and not path.name.startswith(
-            "."
-        ):
-            (package / path.name).symlink_to(path)
-    return str(package.parent)
+    site = tmp_path_factory.mktemp("site")
+    lay_out(site)
+    return str(site)
 
 
 def run(module: str, *arguments: str, cwd: Path, mypy_path: str = "") -> str:
