@@ -1,0 +1,241 @@
+"""Parts of steps that threads compute at once: ranges of rows or columns, for large arrays.
+
+The lines of a part become a function, which the plan calls once or, if it pays, once for each
+thread. An element's value does not depend on the part that it is in: elementwise
+steps are cut where NumPy's vectors begin, and reductions along axes that stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from math import gcd, prod
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.extend import Symbol, in_parallel, parts, pays
+from .steps import PlanStep, Shape, StepKind, bytes_of, shape_of
+
+if TYPE_CHECKING:
+    from .emission import Emission
+
+#: NumPy's vectors begin at multiples of this number of elements, and so do lines of the cache.
+ALIGNED = 64
+#: A step is timed if it reads and writes this number of bytes, on arrays of so many elements.
+_TIMED, _SAMPLE = 2**18, 2**12
+
+
+class SharedLines:
+    """Lines of a plan that run for a range of positions, or for several ranges at once.
+
+    Parameters
+    ----------
+    length, work, multiple, most
+        As for :func:`~core.base.pool.parts`.
+
+    Attributes
+    ----------
+    run
+        The function of the lines: of the number of the part, its bounds, and the plan's arrays.
+    """
+
+    run: Callable[..., None]
+
+    def __init__(self, length: int, work: int, multiple: int, most: int | None = None) -> None:
+        self._cut = length, work, multiple, most
+
+    def __call__(self, *arrays: Any) -> None:
+        """Run the lines for all positions."""
+        pieces = parts(*self._cut)
+        if len(pieces) == 1 or not self.can_share(arrays):
+            self.run(0, 0, self._cut[0], *arrays)
+            return
+        numbers = {a: i for i, (a, _) in enumerate(pieces)}
+        run = self.run
+        in_parallel(lambda a, z: run(numbers[a], a, z, *arrays), pieces)
+
+    def can_share(self, arrays: Sequence[Any]) -> bool:
+        """Return whether parts of these arrays can be computed in any order."""
+        return True
+
+
+class _SharedReduction(SharedLines):
+    """A reduction. NumPy adds in the order of memory, which may depend on the parts."""
+
+    def can_share(self, arrays: Sequence[Any]) -> bool:
+        """Return whether all arrays are C contiguous: then the order is the same."""
+        return all(x.flags.c_contiguous for x in arrays)
+
+
+class _SharedStep(SharedLines):
+    """An elementwise step, whose result is the first array."""
+
+    def can_share(self, arrays: Sequence[Any]) -> bool:
+        """Return whether the result overlaps with no input at other positions: ``x + x.T``."""
+        out, *given = arrays
+        return not any(np.may_share_memory(x, out) and not _same_memory(x, out) for x in given)
+
+
+def _same_memory(x: Any, y: Any) -> bool:
+    memory, other = x.__array_interface__["data"], y.__array_interface__["data"]
+    return bool(memory[0] == other[0] and x.strides == y.strides and x.shape == y.shape)
+
+
+class PartWriter:
+    """The lines of one part, which call the arrays of a plan by names of their own.
+
+    Parameters
+    ----------
+    emission
+        The emission that is being written.
+    inline
+        Whether there is only one part, and its lines become lines of the plan.
+
+    Attributes
+    ----------
+    head, body
+        The lines; ``first`` and ``last`` are the bounds of the part, and ``part`` is its number.
+    """
+
+    def __init__(self, emission: Emission, inline: bool = False) -> None:
+        self.emission = emission
+        self.inline = inline
+        self._given: dict[str, str] = {}
+        self.head: list[str] = []
+        self.body: list[str] = []
+
+    def name(self, array: str) -> str:
+        """Return the part's name for what a plan writes as ``array``."""
+        if self.inline or array in self.emission.scope:
+            return array
+        return self._given.setdefault(array, f"p{len(self._given)}")
+
+    def close(self, shared: SharedLines) -> None:
+        """Add the function to the plan, and the line that calls it."""
+        emission = self.emission
+        name = emission.bind(shared, "shared")
+        parameters = ", ".join(["part", "first", "last", *self._given.values()])
+        head = f"def {name}_run({parameters}):"
+        emission.functions.append("\n    ".join([head, *self.head, *self.body]))
+        emission.functions.append(f"{name}.run = {name}_run")
+        emission.lines.append(f"{name}({', '.join(self._given)})")
+
+
+def aligned_rows(shape: Shape) -> int:
+    """Return the least number of rows after which elements are aligned."""
+    return ALIGNED // gcd(ALIGNED, prod(shape[1:]))
+
+
+def call_into(step: PlanStep, call: str, target: str) -> str:
+    """Return a call, written up to its last argument, with its output array added."""
+    # NumPy requires the keyword for these two, and takes longer to parse it
+    named = "out=" if step.op in ("maximum", "minimum") else ""
+    return f"{call}, {named}{target})"
+
+
+def work_of(steps: Sequence[PlanStep]) -> int:
+    """Return the work of steps, for :func:`~core.base.pool.parts`."""
+    return int(sum(_bytes_of(step) * _weight_of(step) for step in steps))
+
+
+def _bytes_of(step: PlanStep) -> int:
+    """Return the bytes that a step reads and writes."""
+    return sum(map(bytes_of, (*step.symbols, *step.outputs)))
+
+
+def _weight_of(step: PlanStep) -> float:
+    """Return how many times longer than a sum of as many bytes a step takes, by timing both."""
+    size = _bytes_of(step)
+    if step.kind is not StepKind.ELEMENTWISE or size < _TIMED:
+        return 1.0
+    given = step.arguments(lambda x: np.ones(_SAMPLE, x.dtype))
+    out = np.empty(_SAMPLE, step.out.dtype)
+    summed = np.ones(_SAMPLE * size // (12 * prod(step.space)), np.float32)
+    try:
+        with np.errstate(all="ignore"):
+            taken = _seconds(lambda: step.run(*given, out=out))
+    except Exception:  # the step itself says why
+        return 1.0
+    return max(1.0, taken / _seconds(lambda: np.add(summed, summed, out=summed)))
+
+
+def _seconds(function: Callable[[], Any]) -> float:
+    """Return the least time that a function takes, of several runs."""
+    times = [perf_counter()]
+    for _ in range(4):
+        function()
+        times.append(perf_counter())
+    return min(b - a for a, b in pairwise(times))
+
+
+def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool:
+    """Write an elementwise step or a reduction in parts; return False if that cannot pay.
+
+    Parameters
+    ----------
+    emission
+        The emission that is being written.
+    step
+        The step.
+    target
+        The array to which it writes; None for a new one.
+    """
+    if step.kind not in (StepKind.ELEMENTWISE, StepKind.REDUCTION):
+        return False
+    work = work_of([step])
+    cut = _cut(step) if pays(work) else None
+    if cut is None:
+        return False
+    axis, multiple = cut
+    if target is None:
+        target = emission.name(step.out)
+        emission.lines.append(f"{target} = {emission.empty(step.out)}")
+    lines = PartWriter(emission)
+    out = lines.name(target)  # the first array
+    place = f"[{'..., ' if axis else ''}first:last]"
+    long = {x for x in step.symbols if _has_axis(step, x, axis)}
+
+    def here(x: Symbol) -> str:
+        return lines.name(emission.name(x)) + (place if x in long else "")
+
+    given = step.arguments(here, emission.bind_scalar)
+    call = f"{emission.bind(step.run, 'k')}({', '.join(given)}"
+    kind: type[SharedLines]
+    if step.kind is StepKind.REDUCTION:
+        kind, params = _SharedReduction, step.params
+        call += f", {params['axis']!r}, None, {out}{place}, {params['keepdims']})"
+    else:
+        kind, call = _SharedStep, call_into(step, call, out + place)
+    lines.body.append(call)
+    lines.close(kind(step.space[axis], work, multiple))
+    return True
+
+
+def _cut(step: PlanStep) -> tuple[int, int] | None:
+    """Return the axis to cut, 0 or -1, and a divisor of the parts' sizes; None to cut nothing."""
+    space = step.space
+    if not space:
+        return None
+    found = 0, aligned_rows(space)
+    if step.kind is StepKind.REDUCTION:
+        axis = step.params["axis"]
+        axes = range(len(space)) if axis is None else [axis] if isinstance(axis, int) else axis
+        reduced = {a % len(space) for a in axes}
+        if 0 not in reduced:
+            # parts of one row would be summed in another order
+            found = 0, max(2, ALIGNED // max(1, bytes_of(step.out) // space[0]))
+        elif len(space) - 1 not in reduced:
+            found = -1, 2 * ALIGNED
+        else:
+            return None
+    return found if space[found[0]] >= 2 * found[1] else None
+
+
+def _has_axis(step: PlanStep, x: Symbol, axis: int) -> bool:
+    """Return whether an input has the axis that is cut, and does not broadcast along it."""
+    shape, space = shape_of(x), step.space
+    if axis == 0 and len(shape) < len(space):
+        return False
+    return bool(shape) and shape[axis] == space[axis]
