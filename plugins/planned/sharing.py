@@ -1,8 +1,9 @@
-"""Parts of steps that threads compute at once: ranges of rows or columns, for large arrays.
+"""Parts of steps that threads compute at once: ranges of rows of large arrays.
 
 The lines of a part become a function, which the plan calls once or, if it pays, once for each
-thread. An element's value does not depend on the part that it is in: elementwise
-steps are cut where NumPy's vectors begin, and reductions along axes that stay.
+thread. An element's value does not depend on the part that it is in: elementwise steps are cut
+where NumPy's vectors begin, and reductions into rows that stay. Sums over the first axis are not
+cut into columns, because NumPy adds whole rows faster.
 """
 
 from __future__ import annotations
@@ -148,14 +149,22 @@ def _bytes_of(step: PlanStep) -> int:
 def _weight_of(step: PlanStep) -> float:
     """Return how many times longer than a sum of as many bytes a step takes, by timing both."""
     size = _bytes_of(step)
-    if step.kind is not StepKind.ELEMENTWISE or size < _TIMED:
+    if size < _TIMED:
         return 1.0
-    given = step.arguments(lambda x: np.ones(_SAMPLE, x.dtype))
-    out = np.empty(_SAMPLE, step.out.dtype)
-    summed = np.ones(_SAMPLE * size // (12 * prod(step.space)), np.float32)
+    shape: Shape = (_SAMPLE,)
+    if step.kind is StepKind.REDUCTION:
+        shape = (max(1, _SAMPLE // prod(step.space[1:])), *step.space[1:])
+    given = step.arguments(lambda x: np.ones(shape, x.dtype))
+    summed = np.ones(max(1, prod(shape) * size // (12 * prod(step.space))), np.float32)
     try:
         with np.errstate(all="ignore"):
-            taken = _seconds(lambda: step.run(*given, out=out))
+            if step.kind is StepKind.REDUCTION:
+                taken = _seconds(lambda: step.run(*given, step.params["axis"]))
+            elif step.kind is StepKind.ELEMENTWISE:
+                out = np.empty(shape, step.out.dtype)
+                taken = _seconds(lambda: step.run(*given, out=out))
+            else:
+                return 1.0
     except Exception:  # the step itself says why
         return 1.0
     return max(1.0, taken / _seconds(lambda: np.add(summed, summed, out=summed)))
@@ -184,21 +193,21 @@ def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool
     """
     if step.kind not in (StepKind.ELEMENTWISE, StepKind.REDUCTION):
         return False
-    work = work_of([step])
-    cut = _cut(step) if pays(work) else None
-    if cut is None:
+    multiple = _multiple(step)
+    if multiple is None:
         return False
-    axis, multiple = cut
+    work = work_of([step])
+    if not pays(work):
+        return False
     if target is None:
         target = emission.name(step.out)
         emission.lines.append(f"{target} = {emission.empty(step.out)}")
     lines = PartWriter(emission)
     out = lines.name(target)  # the first array
-    place = f"[{'..., ' if axis else ''}first:last]"
-    long = {x for x in step.symbols if _has_axis(step, x, axis)}
+    place = "[first:last]"
 
     def here(x: Symbol) -> str:
-        return lines.name(emission.name(x)) + (place if x in long else "")
+        return lines.name(emission.name(x)) + (place if _has_rows(step, x) else "")
 
     given = step.arguments(here, emission.bind_scalar)
     call = f"{emission.bind(step.run, 'k')}({', '.join(given)}"
@@ -209,33 +218,27 @@ def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool
     else:
         kind, call = _SharedStep, call_into(step, call, out + place)
     lines.body.append(call)
-    lines.close(kind(step.space[axis], work, multiple))
+    lines.close(kind(step.space[0], work, multiple))
     return True
 
 
-def _cut(step: PlanStep) -> tuple[int, int] | None:
-    """Return the axis to cut, 0 or -1, and a divisor of the parts' sizes; None to cut nothing."""
+def _multiple(step: PlanStep) -> int | None:
+    """Return a divisor of the numbers of rows of parts; None if there can be only one part."""
     space = step.space
     if not space:
         return None
-    found = 0, aligned_rows(space)
+    found = aligned_rows(space)
     if step.kind is StepKind.REDUCTION:
         axis = step.params["axis"]
         axes = range(len(space)) if axis is None else [axis] if isinstance(axis, int) else axis
-        reduced = {a % len(space) for a in axes}
-        if 0 not in reduced:
-            # parts of one row would be summed in another order
-            found = 0, max(2, ALIGNED // max(1, bytes_of(step.out) // space[0]))
-        elif len(space) - 1 not in reduced:
-            found = -1, 2 * ALIGNED
-        else:
+        if any(a % len(space) == 0 for a in axes):
             return None
-    return found if space[found[0]] >= 2 * found[1] else None
+        # a single row would be summed in another order
+        found = max(2, ALIGNED // max(1, bytes_of(step.out) // space[0]))
+    return found if space[0] >= 2 * found else None
 
 
-def _has_axis(step: PlanStep, x: Symbol, axis: int) -> bool:
-    """Return whether an input has the axis that is cut, and does not broadcast along it."""
+def _has_rows(step: PlanStep, x: Symbol) -> bool:
+    """Return whether an input has the rows of a step, and does not broadcast along them."""
     shape, space = shape_of(x), step.space
-    if axis == 0 and len(shape) < len(space):
-        return False
-    return bool(shape) and shape[axis] == space[axis]
+    return len(shape) == len(space) and shape[0] == space[0]

@@ -317,6 +317,21 @@ def test_a_result_that_overlaps_with_its_input_is_computed_at_once() -> None:
         assert bits([f(x)]) == expected
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize("shape", [(100,), (100, 7), (100, 3, 5), (0, 7)])
+def test_many_rows_are_taken_as_few_are(shape: tuple[int, ...], dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal(shape)
+    low = 0 if dtype == "uint8" else -len(x)
+    indices = np.random.default_rng(1).integers(low, max(1, len(x)), (40, 60)).astype(dtype)
+    if not len(x):
+        with pytest.raises(IndexError):
+            gt.take(x, indices, axis=0)
+        return
+    assert np.array_equal(gt.take(x, indices, axis=0).numpy(), np.take(x, indices, 0))
+    with pytest.raises(IndexError):
+        gt.take(x, indices.astype("int64") + len(x), axis=0)
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop"])
 @pytest.mark.parametrize("executor", [None, "planned"])
 def test_optimizers_give_the_same_bits(name: str, executor: str | None) -> None:

@@ -32,6 +32,7 @@ from ...core.extend import (
     restore_arrays,
     set_arrays,
     settled,
+    threads,
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
@@ -44,6 +45,8 @@ Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 #: The bytes of an array in one block: a few such blocks fit into a processor's cache.
 BLOCK = 1 << 17
+#: The same if threads share the blocks: each call takes Python's lock, and threads wait for it.
+SHARED_BLOCK = 1 << 19
 #: Variables with fewer bytes share blocks with their neighbours.
 SMALL = 1 << 14
 
@@ -340,7 +343,8 @@ def _as_array(x: Any, like: Any) -> Any:
 
 def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_UpdateBlock]:
     """Yield the blocks of a flat array whose parts have these bounds."""
-    block, small = BLOCK // itemsize, SMALL // itemsize
+    shared = threads() > 1 and bounds[-1][1] * itemsize >= 2 * SHARED_BLOCK
+    block, small = (SHARED_BLOCK if shared else BLOCK) // itemsize, SMALL // itemsize
     if bounds[-1][1] <= block:
         small = block + 1  # one block
     first = start = stop = 0  # of small members that will share a block
