@@ -140,7 +140,8 @@ def parts(length: int, work: int, multiple: int = 1, most: int | None = None) ->
         count = min(count, most)
     if count < 2:
         return [(0, length)]
-    ends = [length // multiple * i // count * multiple for i in range(count)]
+    units = -(-length // multiple)  # the last may be smaller, and is not alone in its part
+    ends = [units * i // count * multiple for i in range(count)]
     return list(pairwise([*ends, length]))
 
 

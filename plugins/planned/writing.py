@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import Symbol, pays, threads
-from .sharing import PartWriter, SharedLines, call_into, work_of
+from .sharing import PartWriter, SharedLines, aligned_rows, call_into, work_of
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, symbol_like
 
 if TYPE_CHECKING:
@@ -143,7 +143,11 @@ def _blocks(group: LoopGroup) -> tuple[int, int]:
         return group.shape[0], 1
     copies = min(threads(), size // _SHARED_LEAST)
     if copies > 1 and pays(work_of(group.steps)):
-        return max(1, min(_SHARED_MOST, size // copies) // row), copies
+        blocks = copies * -(-size // (copies * _SHARED_MOST))  # as many for each thread
+        multiple = aligned_rows(group.shape)
+        rows = -(-group.shape[0] // (blocks * multiple)) * multiple
+        if rows < group.shape[0]:
+            return rows, copies
     return max(1, _BLOCK // row), 1
 
 
