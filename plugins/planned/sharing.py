@@ -124,6 +124,42 @@ class PartWriter:
         emission.lines.append(f"{name}({', '.join(self._given)})")
 
 
+class _SharedSum:
+    """The sum of all elements of an array, with the bits of ``add.reduce``.
+
+    NumPy sums contiguous floats in pairs: the sum of an array is that of its first half, whose size
+    is a multiple of 8, plus that of its second half, down to 128 elements. Halves of halves can be
+    summed at once.
+
+    Parameters
+    ----------
+    work
+        As for :func:`~core.base.pool.parts`.
+    """
+
+    def __init__(self, work: int) -> None:
+        self._work = work
+
+    def __call__(self, x: Any) -> Any:
+        """Return the sum."""
+        count = len(parts(x.size, self._work, 256))
+        if count == 1 or not x.flags.c_contiguous:
+            return np.add.reduce(x, None)
+        bounds = [0, x.size]
+        while len(bounds) <= count:
+            halves = [a + (z - a) // 16 * 8 for a, z in pairwise(bounds)]
+            bounds = sorted([*bounds, *halves])
+        flat, sums = x.reshape(-1), np.empty(len(bounds) - 1, x.dtype)
+
+        def run(first: int, last: int) -> None:
+            np.add.reduce(flat[bounds[first] : bounds[last]], None, None, sums[first, ...])
+
+        in_parallel(run, list(pairwise(range(len(bounds)))))
+        while len(sums) > 1:
+            sums = np.add.reduce(sums.reshape(-1, 2), 1)
+        return sums[0]
+
+
 def aligned_rows(shape: Shape) -> int:
     """Return the least number of rows after which elements are aligned."""
     return ALIGNED // gcd(ALIGNED, prod(shape[1:]))
@@ -193,17 +229,22 @@ def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool
     """
     if step.kind not in (StepKind.ELEMENTWISE, StepKind.REDUCTION):
         return False
-    multiple = _multiple(step)
-    if multiple is None:
-        return False
     work = work_of([step])
     if not pays(work):
         return False
-    if target is None:
-        target = emission.name(step.out)
-        emission.lines.append(f"{target} = {emission.empty(step.out)}")
+    if _sums_all(step):
+        name = emission.bind(_SharedSum(work), "shared")
+        result = f"{name}({emission.name(step.inputs[0])})"
+        if target is None and not shape_of(step.out):
+            emission.lines.append(f"{emission.name(step.out)} = {result}")
+            return True
+        emission.lines.append(f"{_array_for(emission, step, target)}[...] = {result}")
+        return True
+    multiple = _multiple(step)
+    if multiple is None:
+        return False
     lines = PartWriter(emission)
-    out = lines.name(target)  # the first array
+    out = lines.name(_array_for(emission, step, target))  # the first array
     place = "[first:last]"
 
     def here(x: Symbol) -> str:
@@ -220,6 +261,23 @@ def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool
     lines.body.append(call)
     lines.close(kind(step.space[0], work, multiple))
     return True
+
+
+def _array_for(emission: Emission, step: PlanStep, target: str | None) -> str:
+    """Return the name of the array for a step's result; add the line that makes it if necessary."""
+    if target is None:
+        target = emission.name(step.out)
+        emission.lines.append(f"{target} = {emission.empty(step.out)}")
+    return target
+
+
+def _sums_all(step: PlanStep) -> bool:
+    """Return whether a step sums all elements of an array, in NumPy's pairs."""
+    x = step.inputs[0]
+    if step.run != np.add.reduce or not step.space or x.dtype != step.out.dtype:
+        return False
+    # NumPy sums float16 in float32 and rounds once
+    return x.dtype.char in "fd" and bytes_of(step.out) == x.dtype.itemsize
 
 
 def _multiple(step: PlanStep) -> int | None:

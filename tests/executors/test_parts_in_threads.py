@@ -234,6 +234,8 @@ STEPS: list[Callable[..., Any]] = [
     lambda x, y: gt.concat([x, y], 0)[::2],
     lambda x, y: x + gt.sum(gt.nn.sigmoid(y), axis=(0,)),
     lambda x, y: gt.minimum(x, y) ** 2,
+    lambda x, y: x - y / gt.sum(gt.abs(y)),
+    lambda x, y: x * gt.sum(y, keepdims=True) - y,
 ]
 SHAPES = [(700,), (64, 40), (7, 600), (300, 5), (16, 6, 30), (1, 3000), (512, 16)]
 
@@ -292,6 +294,18 @@ def test_programs_give_the_same_bits_with_any_number_of_threads(
     if executor is not None:
         plain = gt.function(function, executor="plain")
         assert results[0] == with_one_thread(lambda: bits(plain(*arrays)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_sums_of_all_elements_are_those_of_numpy(dtype: str) -> None:
+    f = gt.function(lambda x: gt.sum(x), executor="planned")
+    rng = np.random.default_rng(3)
+    for size in (255, 256, 1023, 1024, 1025, 5_000, 30_011, 100_000):
+        x = gt.constant(rng.standard_normal(size).astype(dtype))
+        expected = with_one_thread(lambda x=x: bits([f(x)]))
+        assert bits([f(x)]) == expected
+        if dtype != "float16":
+            assert bits([np.add.reduce(x.numpy())]) == expected
 
 
 def test_plans_of_large_arrays_use_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
