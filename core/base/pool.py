@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import os
 import threading
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 #: The first and the last position, plus one, of a part.
@@ -171,16 +172,17 @@ def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
             run(a, z)
         return
     job = _Job(run, pieces)
-    _here.inside = True
     try:
+        _here.inside = True
         _hand_out(job, min(len(pieces), threads()) - 1)
         job.begin()
     finally:
-        _here.inside = False
         try:
+            _here.inside = False
             job.close()
-        finally:
-            job.close()  # once more if a signal interrupted it
+        finally:  # once more if a signal's handler interrupted it
+            _here.inside = False
+            job.close()
     if job.errors:
         raise job.errors[min(job.errors)]
 
@@ -209,11 +211,10 @@ class _Job:
         self._left = deque(enumerate(pieces[1:], 1))
         self._first = 0, pieces[0]
         self.errors: dict[int, BaseException] = {}
-        self._lock = allocate_lock()
-        self._helpers = 0  # that may be running a part
-        self._waits = False
-        self._end = allocate_lock()
-        self._end.acquire()
+        # no lock: a signal's handler that raises could leave it taken
+        self._helpers: list[int] = []  # that may have taken a part
+        self._ended: list[int] = []
+        self._news: SimpleQueue[None] = SimpleQueue()
 
     def begin(self) -> None:
         """Run the first part, and others, in the calling thread."""
@@ -237,25 +238,20 @@ class _Job:
 
     def help(self) -> None:
         """Run parts in another thread."""
-        with self._lock:
-            self._helpers += 1  # before it takes a part
+        number = get_ident()
+        self._helpers.append(number)  # before it takes a part
         self.work()
-        with self._lock:
-            self._helpers -= 1
-            if self._waits and not self._helpers:
-                self._waits = False
-                self._end.release()
+        self._ended.append(number)
+        self._news.put(None)
 
     def close(self) -> None:
         """Drop the parts that have not begun, and wait for the others."""
         self._left.clear()
-        with self._lock:
-            self._waits = self._helpers > 0
         interrupts = []
-        while self._waits:  # a helper ends it
+        while not set(self._helpers) <= set(self._ended):
             try:
-                self._end.acquire()
-            except BaseException as error:  # a signal: arrays must not change after the call
+                self._news.get()
+            except BaseException as error:  # of a signal: arrays must not change after the call
                 interrupts.append(error)
         self._run = _over  # a thread that has yet to wake up must not keep arrays alive
         if interrupts:
@@ -280,8 +276,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
-        self._count = 0
-        self._lock = allocate_lock()
+        self._all: list[_Worker] = []
 
     def take(self, most: int) -> _Worker | None:
         """Return a thread that does nothing, a new one if there are fewer than ``most``."""
@@ -289,14 +284,13 @@ class _Pool:
             return self._idle.pop()
         except IndexError:
             pass
-        with self._lock:
-            if self._count >= most:
-                return None
-            try:
-                worker = _Worker(self)
-            except RuntimeError:  # Python is ending, or the system has no more threads
-                return None
-            self._count += 1
+        if len(self._all) >= most:  # callers at once may make a thread too many, which sleeps
+            return None
+        try:
+            worker = _Worker(self)
+        except RuntimeError:  # Python is ending, or the system has no more threads
+            return None
+        self._all.append(worker)
         return worker
 
     def give(self, worker: _Worker) -> None:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,55 @@ def test_without_new_threads_the_caller_computes_everything(
     seen: list[int] = []
     pool.in_parallel(lambda a, z: seen.append(a), pool.parts(30, 10**9))
     assert seen == [0, 10, 20]
+
+
+class Stopped(BaseException):
+    """What a signal's handler raises, as KeyboardInterrupt."""
+
+
+def test_an_interrupt_anywhere_leaves_no_part_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+    zeros = np.zeros(20_000)
+
+    def run(a: int, z: int) -> None:
+        begun.append(a)
+        np.exp(zeros)
+        ended.append(a)
+
+    def stopped_at(number: int) -> bool:
+        passed = 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            nonlocal passed
+            frame.f_trace_opcodes = True
+            if event == "opcode" and frame.f_code.co_filename == pool.__file__:
+                passed += 1
+                if passed == number:
+                    sys.settrace(None)
+                    raise Stopped
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            pool.in_parallel(run, [(0, 1), (1, 2), (2, 3)])
+        except Stopped:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    number = 1
+    while stopped_at(number):
+        now = len(begun)
+        assert len(ended) == now
+        assert not pool._here.inside
+        if not pool._now.pool._idle:  # a thread that was taken but not woken is lost
+            monkeypatch.setattr(pool._now, "pool", pool._Pool())
+        number += 1
+    assert number > 100
+    assert len(begun) == len(ended) >= 3
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
