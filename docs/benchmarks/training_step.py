@@ -186,7 +186,7 @@ def torch(task: Task, compiled: bool = False) -> Contender:
     return Contender(step, lambda: [p.detach().numpy().T for p in parameters])
 
 
-def adam_in_jax(state: Any, grads: Any) -> Any:
+def adam_in_jax(state: Any, grads: Any, epsilon: float = EPSILON) -> Any:
     """Return weights, both moments and the number of steps after one more, in JAX."""
     import jax.numpy as jnp
 
@@ -196,7 +196,7 @@ def adam_in_jax(state: Any, grads: Any) -> Any:
     m = [a * BETA_1 + g * (1 - BETA_1) for a, g in zip(m, grads, strict=True)]
     v = [a * BETA_2 + g * g * (1 - BETA_2) for a, g in zip(v, grads, strict=True)]
     rows = zip(weights, m, v, strict=True)
-    return [w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in rows], m, v, count
+    return [w - rate * a / (jnp.sqrt(b) + epsilon) for w, a, b in rows], m, v, count
 
 
 def jax(task: Task) -> Contender:

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from training_step import BETA_1, BETA_2, EPSILON, RATE, adam_in_jax
+from training_step import BETA_1, BETA_2, RATE, adam_in_jax
 
 from rows.made import Made
 
 __all__ = ["gradtape", "jax", "torch"]
+
+#: PyTorch adds it after its correction of the moments, the others before: it must not matter.
+EPSILON = 1e-10
 
 
 def gradtape(
@@ -71,7 +74,7 @@ def jax(
     import jax.numpy as jnp
 
     def update(state: Any, *batch: Any) -> Any:
-        return adam_in_jax(state, jax.grad(loss_of)(state[0], *batch))
+        return adam_in_jax(state, jax.grad(loss_of)(state[0], *batch), EPSILON)
 
     run = jax.jit(update, donate_argnums=0)
     batch = [jnp.asarray(array) for array in data]
