@@ -141,7 +141,8 @@ def _started(
 ) -> Process:
     """Return a contender in a process of its own."""
     library, how, _ = CONTENDERS[name]
-    cache = os.path.join(folder, name)  # each compiles for itself
+    # each compiles for itself, in a folder whose name compilers take
+    cache = os.path.join(folder, "".join(filter(str.isalpha, name)))
     settings: dict[str, str | None] = {
         "JAX_PLATFORMS": "cpu",
         **dict.fromkeys(THREADS, str(threads)),
