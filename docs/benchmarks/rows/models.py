@@ -40,6 +40,11 @@ def _others(
         lib = Jax(None)
         return training.jax(lambda *given: loss_of(lib, *given), weights, data)
     functions = Torch()
+    if how == "compiled":
+        import torch
+
+        # torch.compile leaves the layer nn.LSTM as it is, too
+        functions.lstm = torch.compiler.disable(functions.lstm)  # type: ignore[method-assign]
     return training.torch(lambda *given: loss_of(functions, *given), weights, data, how)
 
 
