@@ -15,6 +15,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .attributes import is_frozen
 from .calls import OUTPUT
+from .contents import known_contents
 
 if TYPE_CHECKING:
     from .module import Module
@@ -55,11 +56,18 @@ class _Row:
 
 
 def parameters(module: Module) -> Iterator[Variable]:
-    """Yield the variables in a module except the states of random numbers; each once.
+    """Return the variables in a module except the states of random numbers; each once.
 
     Modules come in the order of their attributes, each with all that is in it.
     """
-    yield from _within(module, set())
+    _ = module.submodules  # after it, the contents are known if they can be
+    contents = known_contents(module)
+    found = None if contents is None else contents.parameters
+    if found is None:
+        found = tuple(_within(module, set()))
+        if contents is not None:
+            contents.parameters = found
+    return iter(found)
 
 
 def text_table(root: Module) -> Text:

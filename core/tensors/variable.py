@@ -40,6 +40,10 @@ _MEANT = {
 }
 
 
+#: Holds an object that another one replaces whenever a variable begins or ends to train.
+TOGGLED = [object()]
+
+
 class Pending(NamedTuple):
     """A variable's value that is loaded at its first use.
 
@@ -189,7 +193,9 @@ class Variable(ValueHolder):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         _check_trainable(value)
-        self._trainable = bool(value)
+        if self._trainable is not bool(value):
+            self._trainable = bool(value)
+            TOGGLED[0] = object()
 
     @property
     def value(self) -> Tensor:
