@@ -7,10 +7,9 @@ from collections.abc import Callable
 from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import Any, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.array_types import TensorSpec, next_id
 from ..base.context import active_graph, active_tapes, note_trainable
@@ -31,6 +30,9 @@ from .convert import as_stored_value, check_cast, constant, own_array
 from .notebooks import table
 from .tensor import Tensor
 from .value_holder import ValueHolder
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: What to use for arguments of PyTorch and TensorFlow.
 _MEANT = {
