@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import DISABLE, lazy_module, public_package, registry
+from ..core.extend import DISABLE, cores, lazy_module, public_package, quota, registry
 from ..plugins.numpy.backend import NEEDED, pools
-from .launching import THREADS, cores, quota
+from .launching import THREADS
 from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend
 
