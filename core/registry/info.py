@@ -152,6 +152,14 @@ class PluginInfo:
     ('numpy', ['numpy'], None)
     """
 
+    distribution: str = ""
+    version: str = ""
+    package: str = ""
+    problem: str | None = None
+    shares_name: bool = False
+    api: tuple[int, int] | None = None
+    compatible_since: str = ""
+
     # written out: a dataclass of this many fields takes as long to define as a family of ops
     def __init__(
         self,
