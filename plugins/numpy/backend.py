@@ -7,10 +7,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
@@ -18,6 +17,9 @@ from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
 from . import elementwise, indexing, linalg, network, reductions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ZERO = bytes(16)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ...core.extend import ScalarTable
 from ..ops.common.kernels import in_float32
@@ -29,10 +28,13 @@ from ..ops.network.sigmoids import sigmoid_kernel
 from ..ops.network.windows import Windows
 from .reductions import add_reduce, max_reduce
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 # -- convolutions ----------------------------------------------------------------------------------
 
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 #: A slice of the images, and a slice of the positions along their first axis.
 Block = tuple[slice, slice]
 
