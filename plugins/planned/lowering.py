@@ -34,6 +34,7 @@ from ...core.extend import (
     local_constants,
     registry,
 )
+from .batching import batched
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -95,15 +96,15 @@ class Lowering:
         self.inputs = list(program.inputs)
         self.outputs = [self.look(x) for x in program.outputs]
         self.updates = {v: self.look(x) for v, x in program.updates.items()}
-        needed = {*self.outputs, *self.updates.values()}
-        kept = []
+        ends = [*self.outputs, *self.updates.values()]
+        needed, kept = set(ends), []
         for step in reversed(self.steps):
             called = step.kind in (StepKind.CALL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
                 needed.update(step.symbols)
-        self.steps = kept[::-1]
+        self.steps = batched(kept[::-1], ends) if self.on_host else kept[::-1]
 
     def look(self, x: Any) -> Any:
         """Return the symbol that replaces a value; scalars stay as they are."""
