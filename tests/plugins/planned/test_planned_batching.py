@@ -99,7 +99,7 @@ def _explained(order: int = 1) -> str:
 
 
 def test_each_weight_has_one_product_for_all_steps() -> None:
-    # 10 to run 6 steps on 4 inputs, 12 for the gradients of states and inputs, and one for each weight
+    # 10 to run 6 steps on 4 inputs, 12 for the gradients of both, and one for each weight
     assert " 24 matmul" in _explained()
     assert "2 transposed_copy" in _explained()
 
