@@ -13,7 +13,7 @@ matrix that several products transpose is therefore copied once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from operator import methodcaller
 from typing import Any
 
@@ -219,17 +219,47 @@ def _chunks(members: Sequence[PlanStep]) -> Iterator[list[PlanStep]]:
 
 def _turned_once(steps: Sequence[PlanStep]) -> Iterator[PlanStep]:
     """Give steps whose products share the copy of a transposed matrix."""
-    uses = Counter(step.inputs[1] for step in steps if turns(step))
+    uses = Counter(step.inputs[1] for step in steps if _turns(step))
     copies: dict[Symbol, Symbol] = {}
     for step in steps:
-        if not turns(step) or uses[step.inputs[1]] < _worth(step.inputs[1]):
+        if not _turns(step) or uses[step.inputs[1]] < _worth(step.inputs[1]):
             yield step
             continue
-        x, y = step.inputs
+        y = step.inputs[1]
         if y not in copies:
             copies[y] = symbol_like(y, shape_of(y)[::-1])
-            yield PlanStep(StepKind.PRODUCT, "transposed_copy", transposed_copy, (y,), (copies[y],))
-        yield PlanStep(step.kind, step.op, step.run, (x, copies[y]), step.outputs)
+            run = transposed_copy
+            yield PlanStep(StepKind.PRODUCT, run.__name__, run, (y,), (copies[y],))
+        yield _with_copy(step, copies[y])
+
+
+def turned_before(
+    steps: Sequence[PlanStep], fixed: Container[Symbol], times: int
+) -> tuple[list[PlanStep], dict[Symbol, Symbol]]:
+    """Return steps of a loop whose products use copies made before it, and the copies' symbols.
+
+    Parameters
+    ----------
+    steps
+        The steps.
+    fixed
+        The values that are the same in each run of the loop.
+    times
+        The number of its runs.
+    """
+    copies: dict[Symbol, Symbol] = {}
+    found = []
+    for step in steps:
+        if _turns(step) and step.inputs[1] in fixed and times >= _worth(step.inputs[1]):
+            y = step.inputs[1]
+            copy = copies.setdefault(y, symbol_like(y, shape_of(y)[::-1]))
+            step = _with_copy(step, copy)
+        found.append(step)
+    return found, copies
+
+
+def _with_copy(step: PlanStep, copy: Symbol) -> PlanStep:
+    return PlanStep(step.kind, step.op, step.run, (step.inputs[0], copy), step.outputs)
 
 
 def _worth(y: Symbol) -> int:
@@ -237,7 +267,7 @@ def _worth(y: Symbol) -> int:
     return _SEVERAL if size_of(y) < _LARGE else _MANY
 
 
-def turns(step: PlanStep) -> bool:
+def _turns(step: PlanStep) -> bool:
     """Return whether a step is a product of rows with a transposed matrix."""
     if step.kind is not StepKind.PRODUCT or step.run is not np.matmul:
         return False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.extend import Symbol, registry
+from .batching import transposed_copy, turned_before
 from .emission import Emission
 from .lowering import Lowering
 from .steps import PlanStep, StepKind, shape_of
@@ -59,6 +60,9 @@ class LoopBody(Emission):
         self.settings = step.params
         carried, program = step.params["carried"], step.params["program"]
         lowered = Lowering(program, registry().host_backend, ())
+        fixed = set(program.inputs[carried + step.params["scanned"] :])
+        length = step.params["length"]
+        lowered.steps, self._turned = turned_before(lowered.steps, fixed, length)
         makers = {s.outputs[0]: s for s in lowered.steps if s.kind in _WRITING}
         self._targets = [f"o{i}" for i in range(len(lowered.outputs) - carried)]
         placed: dict[Symbol, str] = {}
@@ -76,6 +80,8 @@ class LoopBody(Emission):
         inputs, outputs = self.lowered.inputs, self.lowered.outputs
         for i, x in enumerate(inputs):
             self.names[x] = f"x{i}"
+        for x, copy in self._turned.items():
+            self.names[copy] = f"{self.names[x]}_turned"
         self.run_moments()
         for x, row in zip(outputs[carried:], self._targets, strict=True):
             if self.name(x) != row:
@@ -88,7 +94,9 @@ class LoopBody(Emission):
         along = ", ".join([f"range({self.settings['length']})", *(f"rows(all_{x})" for x in rows)])
         self.scope["rows"] = _backwards if self.settings["reverse"] else _forwards
         head = f"for {', '.join(['_', *rows])}, in zip({along}):"
-        self.lines = [head, *(f"    {line}" for line in [*self.lines, "pass"])]
+        self.scope["turned"] = transposed_copy
+        before = [f"{self.names[y]} = turned({self.names[x]})" for x, y in self._turned.items()]
+        self.lines = [*before, head, *(f"    {line}" for line in [*self.lines, "pass"])]
         own = [
             name if x in self._own else f"{name}.copy()"
             for x, name in zip(outputs[:carried], names, strict=False)

@@ -170,6 +170,15 @@ class Lowering:
             self.made[known] = step
         return known
 
+    def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
+        """Add the steps of another graph, for these inputs; return its outputs."""
+        for x, value in zip(graph.inputs, values, strict=True):
+            self.same(x, value)
+        self.known.update(local_constants(graph, ()))
+        for node in graph.nodes:
+            self._lower(node)
+        return [self.look(x) for x in graph.outputs]
+
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; nodes ``inside`` a kernel must not become calls."""
         if isinstance(node.op, Read):
