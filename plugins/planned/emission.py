@@ -144,6 +144,10 @@ class Emission:
         self._source_of[name] = number
         return name
 
+    def number_of(self, x: Symbol) -> int | None:
+        """Return the number of a value's array of the arena; None if it has another array."""
+        return self._source_of.get(self.names.get(x, ""))
+
     def _expire(self, moment: int, before: PlanStep | None = None) -> None:
         """Free the buffers whose last read is in this step; ``before`` may overwrite some."""
         for x in self._ends.get(moment, ()):
@@ -212,7 +216,8 @@ class Emission:
             for item in self._moments
             if not isinstance(item, StackedSteps) and id(item) not in self._run
         ]
-        self._joined = placed_parts(self, by_numpy)
+        loops = [item for item in self._moments if id(item) in self._run]
+        self._joined = placed_parts(self, by_numpy, loops)
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
             if isinstance(item, LoopGroup):
@@ -322,7 +327,7 @@ class Emission:
     def _static(self, step: PlanStep) -> bool:
         """Create a view of a buffer once, with the buffers, instead of in each call."""
         (source,) = step.inputs
-        number = self._source_of.get(self.names.get(source, ""))
+        number = self.number_of(source)
         if number is None or step.out in self.fresh:
             return False
         array = self.arena.model(number)  # with its strides: a reshape may or may not copy

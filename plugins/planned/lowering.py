@@ -34,6 +34,7 @@ from ...core.extend import (
     local_constants,
     registry,
 )
+from .batching import batched
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -95,15 +96,15 @@ class Lowering:
         self.inputs = list(program.inputs)
         self.outputs = [self.look(x) for x in program.outputs]
         self.updates = {v: self.look(x) for v, x in program.updates.items()}
-        needed = {*self.outputs, *self.updates.values()}
-        kept = []
+        ends = [*self.outputs, *self.updates.values()]
+        needed, kept = set(ends), []
         for step in reversed(self.steps):
             called = step.kind in (StepKind.CALL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
                 needed.update(step.symbols)
-        self.steps = kept[::-1]
+        self.steps = batched(kept[::-1], ends) if self.on_host else kept[::-1]
 
     def look(self, x: Any) -> Any:
         """Return the symbol that replaces a value; scalars stay as they are."""
@@ -168,6 +169,15 @@ class Lowering:
             self.steps.append(step)
             self.made[known] = step
         return known
+
+    def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
+        """Add the steps of another graph, for these inputs; return its outputs."""
+        for x, value in zip(graph.inputs, values, strict=True):
+            self.same(x, value)
+        self.known.update(local_constants(graph, ()))
+        for node in graph.nodes:
+            self._lower(node)
+        return [self.look(x) for x in graph.outputs]
 
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; nodes ``inside`` a kernel must not become calls."""

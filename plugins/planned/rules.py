@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from .hoisting import Hoisting
 from .lowering import reshaped
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
@@ -350,8 +351,12 @@ def _scan(lowering: Lowering, node: Node) -> bool:
     body = scan_body(node)
     if body is None:
         return False
-    run = kernel_of(node, lowering.owner)
-    lowering.steps.append(PlanStep(StepKind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    loop = Hoisting(node, body)
+    loop.lower(lowering)
+    if loop.outputs:
+        run = kernel_of(node, lowering.owner)
+        step = PlanStep(StepKind.LOOP, "scan", run, loop.inputs, loop.outputs, loop.settings)
+        lowering.steps.append(step)
     return True
 
 
