@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
-    FirstRun,
     Symbol,
     begin_step,
     end_step,
@@ -166,8 +165,9 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
-        if type(value) is FirstRun:
-            value.note_lookup(self.scope, name)
+        note_lookup = getattr(value, "note_lookup", None)
+        if note_lookup is not None:  # of a first run
+            note_lookup(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:
