@@ -10,6 +10,7 @@ do not depend on where the cuts are.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from _thread import allocate_lock, get_ident
@@ -261,12 +262,10 @@ class _Job:
 def _find_current_core() -> Callable[[], int]:
     """Return the C library's function for the number of the core that runs the current thread."""
     try:
-        import ctypes
-
         found: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
         found()
         os.sched_getaffinity(0)
-    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+    except (OSError, AttributeError, TypeError):  # not on Linux
         return lambda: -1
     return found
 
