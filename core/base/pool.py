@@ -177,6 +177,9 @@ def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
         _here.inside = True
         _hand_out(job, min(len(pieces), threads()) - 1)
         job.begin()
+    except BaseException:  # of a signal's handler: a thread may be taken from the pool, and asleep
+        _renew_pool()
+        raise
     finally:
         try:
             _here.inside = False
@@ -276,6 +279,7 @@ class _Pool:
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
         self._all: list[_Worker] = []
+        self.is_open = True
 
     def take(self, most: int) -> _Worker | None:
         """Return a thread that does nothing, a new one if there are fewer than ``most``."""
@@ -295,6 +299,12 @@ class _Pool:
     def give(self, worker: _Worker) -> None:
         """Take back a thread."""
         self._idle.append(worker)
+
+    def close(self) -> None:
+        """Let the threads end when they have nothing to do."""
+        self.is_open = False
+        while self._idle:
+            self._idle.pop().end()
 
 
 class _Worker:
@@ -329,6 +339,10 @@ class _Worker:
         busy.add(self._core)
         self._wake.release()
 
+    def end(self) -> None:
+        """Let the thread end."""
+        self._wake.release()
+
     def _avoid(self, busy: set[int]) -> None:
         """Wake up on another core.
 
@@ -344,11 +358,11 @@ class _Worker:
 
     def _loop(self) -> None:
         _here.inside = True
-        while True:
+        while self._pool.is_open:
             self._wake.acquire()
             job, context = self._job, self._context
-            assert job is not None
-            assert context is not None
+            if job is None or context is None:
+                return
             context.run(job.help)
             # a sleeping thread must not keep arrays alive
             self._job = self._context = job = context = None
@@ -376,6 +390,11 @@ class _Now:
 current_core = _find_current_core()
 _here = _Here()
 _now = _Now()
+
+
+def _renew_pool() -> None:
+    _now.pool.close()
+    _now.pool = _Pool()
 
 
 def _after_fork() -> None:
