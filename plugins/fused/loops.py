@@ -242,25 +242,33 @@ def _exact_for(step: PlanStep) -> frozenset[str]:
     return _exact() if single else frozenset()
 
 
+_LN2, _HALF_PI = np.log(2), np.pi / 2
+
+
 @cache
 def _exact() -> frozenset[str]:
     """Return the single-precision functions that equal this NumPy's, bit for bit, here."""
-    x = np.linspace(-85, 85, 2048, dtype=np.float32)
+    # between two quotients of a range reduction, the rounding of one product decides
+    edges = np.concatenate([(np.arange(-n, n) + 0.5) * p for n, p in ((50, _LN2), (500, _HALF_PI))])
+    edges = edges.astype(np.float32)
+    near = [np.nextafter(edges, np.float32(end)) for end in (-np.inf, np.inf)]
+    x = np.concatenate([np.linspace(-85, 85, 2048, dtype=np.float32), edges, *near])
     x[:3] = 0.0, -0.0, np.nan
+    small = np.where(np.abs(x) < 88, x, np.float32(1))
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
+    samples = {name: {"exp": small, "log": positive}.get(name, x) for name in FUNCTIONS}
     whole = LoopGroup(x.shape)
     nowhere: Any = None
-    symbols = [Symbol(nowhere, x.shape, x.dtype) for _ in (*FUNCTIONS, x, positive)]
-    for name, out in zip(FUNCTIONS, symbols, strict=False):
-        given = symbols[-1 if name == "log" else -2]
-        whole.steps.append(
-            PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
-        )
+    values = {}
+    for name, sample in samples.items():
+        given, out = (Symbol(nowhere, x.shape, x.dtype) for _ in range(2))
+        values[given], values[out] = sample, np.ones_like(x)
+        run = getattr(np, name)
+        whole.steps.append(PlanStep(StepKind.ELEMENTWISE, name, run, (given,), (out,)))
     whole.close(lambda symbol: True)
-    values = dict(zip(symbols, [*(np.ones_like(x) for _ in FUNCTIONS), x, positive], strict=True))
     forms = {step: form_of(step, FUNCTIONS) for step in whole.steps}
-    run = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
-    run(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
+    loop = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
+    loop(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
     pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]
     return frozenset(step.op for step, right in pairs if _same_bits(values[step.out], right))
 

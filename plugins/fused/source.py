@@ -29,6 +29,8 @@ from .writer import MEMORY, Writer, literal
 _SHORT = 16
 #: The number of elements of a block, and the bytes of buffers for one, at most.
 _BLOCK, _BUFFERS = 1024, 2**15
+#: What NumPy's sums of rows start with: 0, or a negative zero, which keeps that of the rows.
+_ZERO = np.add.reduce(np.full((2, 2), -0.0), 0)[0]
 
 
 class Layout(NamedTuple):
@@ -152,8 +154,7 @@ class Source:
             self._cut()
             self._make_buffers()
         for step in self.group.tails:
-            # negative zero plus any number is that number, also if it is negative zero
-            zero = literal(-0.0, step.out.dtype)
+            zero = literal(_ZERO, step.out.dtype)
             bounds = self._bounds(len(self.lengths) - 1)
             total = (bounds[0], bounds[1] if bounds[0] != "0" else prod(shape_of(step.out)))
             with writer.loop(*total) as place:

@@ -66,6 +66,12 @@ def test_strided_arrays_give_the_same_sums() -> None:
     assert all(map(same_bits, found, wanted))
 
 
+def test_sums_of_negative_zeros_have_numpys_sign() -> None:
+    (found, wanted), loops = both(lambda x: gt.sum(x * 1.0, axis=0), np.full((3, 7), -0.0))
+    assert "one loop" in loops.explain(gt.constant(np.zeros((3, 7))))
+    assert all(map(same_bits, found, wanted))
+
+
 def test_numpy_warns_of_what_happens_in_a_loop() -> None:
     f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
     x = gt.constant(np.ones(5000, np.float32))
@@ -94,6 +100,17 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
     for array in arrays:
         (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5 - x, array, beside="planned")
         assert same_bits(found[0], wanted[0])
+
+
+@pytest.mark.parametrize("name", ["cos", "exp", "sin"])
+def test_range_reductions_are_rounded_as_numpy_does(name: str) -> None:
+    period = np.log(2) if name == "exp" else np.pi / 2
+    half = (np.arange(-120, 120) if name == "exp" else np.arange(-40_000, 40_000)) + 0.5
+    edges = (half * period).astype(np.float32)
+    near = edges.view(np.int32)[:, None] + np.arange(-9, 10, dtype=np.int32)
+    x = near.ravel().view(np.float32)
+    (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5, x, beside="planned")
+    assert same_bits(found[0], wanted[0])
 
 
 @pytest.fixture
