@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
+    FirstRun,
     Symbol,
     begin_step,
     end_step,
@@ -92,6 +93,11 @@ class Emission:
         given = {x for pack in packs for row in pack.given.values() for x in row}
         given.update(lowered.outputs)
         self.items = grouped(steps, needed | given, emitter.takes)
+        self._views = {
+            step.out: step
+            for step in steps
+            if step.kind is StepKind.VIEW and not has_unknown_sizes(step.out.shape)
+        }
         self._kept = {*needed, *lowered.updates.values(), *lowered.known, *lowered.reads}
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
@@ -112,6 +118,7 @@ class Emission:
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, LoopGroup):
+                item.strides = self._strides(item)
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -128,6 +135,18 @@ class Emission:
         # the memory of current values, and memory that is free again, by its size
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
+
+    def _strides(self, group: LoopGroup) -> dict[Symbol, tuple[int, ...]]:
+        """Return the strides of the inputs of a group that are views, and not C contiguous."""
+
+        def model(x: Symbol) -> Any:
+            step = self._views.get(x)
+            if step is None:
+                return np.empty(shape_of(x), x.dtype)  # whose memory is not touched
+            return step.run(model(step.inputs[0]))
+
+        found = {x: model(x) for x in group.inputs if x in self._views}
+        return {x: array.strides for x, array in found.items() if not array.flags.c_contiguous}
 
     def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for the value that the current step computes."""
@@ -161,9 +180,8 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
-        note_lookup = getattr(value, "note_lookup", None)
-        if note_lookup is not None:  # of a first run
-            note_lookup(self.scope, name)
+        if type(value) is FirstRun:
+            value.note_lookup(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:

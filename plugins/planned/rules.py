@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from ...core.extend import SCALARS, Node, Symbol, decode_index, kernel_of
 from .lowering import reshaped
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
@@ -284,10 +284,26 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
         elementwise(lowering, np.square, x, out=out)
         return True
+    if _is_plain_power(x, exponent):
+        elementwise(lowering, np.power, x, exponent, out=out)
+        return True
     scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
     lowering.append(PlanStep(StepKind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
+
+
+def _is_plain_power(x: Symbol, exponent: Any) -> bool:
+    """Return whether NumPy's operator calls the ufunc, and no other one."""
+    if not shape_of(x):
+        return False
+    if type(exponent) is Symbol:
+        return shape_of(exponent) != () and exponent.dtype == x.dtype
+    return (
+        type(exponent) in (int, float)
+        and exponent not in (-1, 0, 0.5, 1, 2)
+        and -99 < exponent < 99
+    )
 
 
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
@@ -299,6 +315,16 @@ def _sigmoid(lowering: Lowering, node: Node) -> bool:
     e = add(np.exp, add(np.negative, add(np.absolute, x)))
     positive = add(np.greater_equal, x, 0.0, dtype=np.dtype(bool))
     add(np.divide, add(np.maximum, e, positive), add(np.add, e, 1.0), out=out)
+    return True
+
+
+def _getitem(lowering: Lowering, node: Node) -> bool:
+    """Add a view, unless an index is an array, or the result a single number."""
+    (x, *arrays), (out,) = node.inputs, node.outputs
+    if arrays or type(x) is not Symbol or not shape_of(out):
+        return False
+    index = decode_index(node.params["index"], ())
+    lowering.add(StepKind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
     return True
 
 
@@ -464,6 +490,7 @@ def for_arrays_only(rule: Rule) -> Rule:
 
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
+    "getitem": _getitem,
     "power": _power,
     "where": _where,
     "scan": _scan,
