@@ -138,15 +138,18 @@ class Emission:
 
     def _strides(self, group: LoopGroup) -> dict[Symbol, tuple[int, ...]]:
         """Return the strides of the inputs of a group that are views, and not C contiguous."""
-
-        def model(x: Symbol) -> Any:
-            step = self._views.get(x)
-            if step is None:
-                return np.empty(shape_of(x), x.dtype)  # whose memory is not touched
-            return step.run(model(step.inputs[0]))
-
-        found = {x: model(x) for x in group.inputs if x in self._views}
-        return {x: array.strides for x, array in found.items() if not array.flags.c_contiguous}
+        found = {}
+        for x in group.inputs:
+            views, source = [], x
+            while source in self._views:
+                views.append(self._views[source])
+                source = views[-1].inputs[0]
+            array = np.empty(shape_of(source), source.dtype)  # whose memory is not touched
+            for step in reversed(views):
+                array = step.run(array)
+            if not array.flags.c_contiguous:
+                found[x] = array.strides
+        return found
 
     def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for the value that the current step computes."""

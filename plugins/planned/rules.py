@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import SCALARS, Node, Symbol, decode_index, kernel_of
+from ...core.extend import SCALARS, Node, Symbol, kernel_of
 from .lowering import reshaped
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
@@ -318,16 +318,6 @@ def _sigmoid(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _getitem(lowering: Lowering, node: Node) -> bool:
-    """Add a view, unless an index is an array, or the result a single number."""
-    (x, *arrays), (out,) = node.inputs, node.outputs
-    if arrays or type(x) is not Symbol or not shape_of(out):
-        return False
-    index = decode_index(node.params["index"], ())
-    lowering.add(StepKind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
-    return True
-
-
 def _split(lowering: Lowering, node: Node) -> bool:
     """Add a view for each part."""
     (x,) = node.inputs
@@ -490,7 +480,6 @@ def for_arrays_only(rule: Rule) -> Rule:
 
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
-    "getitem": _getitem,
     "power": _power,
     "where": _where,
     "scan": _scan,
