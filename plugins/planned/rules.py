@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
@@ -506,6 +507,9 @@ RULES: dict[str, Rule] = {
             "broadcast_like": _repeated,
             "broadcast_to": _repeated,
             "unreduce_like": _unreduced,
+            "getitem": read,
+            "index_add_like": place,
+            "index_add_all_like": place_all,
         }.items()
     },
 }
