@@ -153,7 +153,6 @@ class Source:
         self._split = len(self.lengths) - 1
         if self.calls:
             self._cut()
-            self._make_buffers()
         for step in self.group.tails:
             zero = literal(_ZERO, step.out.dtype)
             bounds = self._bounds(len(self.lengths) - 1)
@@ -183,15 +182,20 @@ class Source:
     # -- blocks --------------------------------------------------------------------------------
 
     def _cut(self) -> None:
-        """Find the axis that blocks cut, and the number of its rows in each."""
+        """Find the axis that blocks cut, the number of its rows in each, and their buffers."""
         inner = contiguous(self.lengths)
-        if self.layout.axis:
-            self._split = self.layout.axis
-        else:
-            self._split = next(axis for axis, n in enumerate(inner) if n <= _BLOCK)
-        self._inner = inner[self._split]
-        self._rows = min(self.lengths[self._split], max(1, _BLOCK // self._inner))
-        self._around = inner[self._split :]
+        for axis in range(self.layout.axis or 0, len(inner)):
+            self._split, self._inner, self._around = axis, inner[axis], inner[axis:]
+            buffers = Buffers(self._passes, self.calls, self._pointers, self._is_in_place)
+            most = min(_BLOCK, _BUFFERS // max(1, sum(buffers.sizes)))
+            if self._inner <= most:
+                break
+        self._rows = min(self.lengths[self._split], max(1, most // self._inner))
+        self._copies = buffers.copies
+        self._buffers = {key: f"%buffer{number}" for key, number in buffers.places.items()}
+        for number, size in enumerate(buffers.sizes):
+            whole = self._rows * self._inner * size
+            self._writer.lines.append(f"  %buffer{number} = alloca [{whole} x i8], align 64")
 
     def _blocks(self) -> None:
         writer, split = self._writer, self._split
@@ -216,17 +220,6 @@ class Source:
                         self._body(number, each, [*places, whole, *inner], local)
                 for step in each.calls:
                     self._call(step, [*places, start], rows)
-
-    def _make_buffers(self) -> None:
-        """Provide memory for what loops and inner loops leave to each other."""
-        buffers = Buffers(self._passes, self.calls, self._pointers, self._is_in_place)
-        self._copies = buffers.copies
-        self._buffers = {key: f"%buffer{number}" for key, number in buffers.places.items()}
-        fits = _BUFFERS // max(1, sum(buffers.sizes))
-        self._rows = max(1, min(self._rows, fits // self._inner))
-        for number, size in enumerate(buffers.sizes):
-            whole = self._rows * self._inner * size
-            self._writer.lines.append(f"  %buffer{number} = alloca [{whole} x i8], align 64")
 
     def _is_single(self, x: Any) -> bool:
         return type(x) is not Symbol or prod(shape_of(x)) == 1

@@ -18,7 +18,7 @@ from ...core.extend import (
 )
 from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
 from .lowering import Lowering
-from .memory import Arena, Packed, lifetimes
+from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
 from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
@@ -93,11 +93,6 @@ class Emission:
         given = {x for pack in packs for row in pack.given.values() for x in row}
         given.update(lowered.outputs)
         self.items = grouped(steps, needed | given, emitter.takes)
-        self._views = {
-            step.out: step
-            for step in steps
-            if step.kind is StepKind.VIEW and not has_unknown_sizes(step.out.shape)
-        }
         self._kept = {*needed, *lowered.updates.values(), *lowered.known, *lowered.reads}
         self._run: dict[int, Callable[..., Any]] = {}
         self._parts: dict[tuple[Symbol, int], str] = {}
@@ -105,20 +100,20 @@ class Emission:
         self._stacks: dict[int, tuple[int, int]] = {}
         #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
-        self._plan(needed, given)
+        self._plan(needed, given, ViewStrides(steps))
         for x in self.fresh.intersection(self.names):
             del self.names[x]
 
     # -- the memory of values ------------------------------------------------------------------
 
-    def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
+    def _plan(self, needed: set[Symbol], given: set[Symbol], strides: ViewStrides) -> None:
         """Find the values that need arrays of their own, and the last read of each value."""
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, LoopGroup):
-                item.strides = self._strides(item)
+                item.strides = strides.of(item)
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -135,21 +130,6 @@ class Emission:
         # the memory of current values, and memory that is free again, by its size
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
-
-    def _strides(self, group: LoopGroup) -> dict[Symbol, tuple[int, ...]]:
-        """Return the strides of the inputs of a group that are views, and not C contiguous."""
-        found = {}
-        for x in group.inputs:
-            views, source = [], x
-            while source in self._views:
-                views.append(self._views[source])
-                source = views[-1].inputs[0]
-            array = np.empty(shape_of(source), source.dtype)  # whose memory is not touched
-            for step in reversed(views):
-                array = step.run(array)
-            if not array.flags.c_contiguous:
-                found[x] = array.strides
-        return found
 
     def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for the value that the current step computes."""

@@ -161,9 +161,7 @@ def _sum(lowering: Lowering, gradients: Sequence[Symbol], out: Symbol) -> Symbol
     zero = np.zeros((), out.dtype)
     ends = [symbol_like(out) for _ in gradients[1:]] + [out]
     step = StepKind.ELEMENTWISE
-    total = lowering.append(
-        PlanStep(step, "add", np.add, (total, 0.0), (ends[0],), scalars=[zero])
-    )
+    total = lowering.append(PlanStep(step, "add", np.add, (total, 0.0), (ends[0],), scalars=[zero]))
     for g, end in zip(gradients[1:], ends[1:], strict=True):
         g = reshaped(lowering, g, shape_of(out))
         total = lowering.add(step, "add", np.add, (total, g), end)
