@@ -39,13 +39,12 @@ _MOST_STRIDES, _SMALL = 4, 2**15
 _Strides: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 #: What an inner loop of NumPy costs for an element, in bytes that are read and written meanwhile.
 _CALL = 16
+#: How steps are computed, for as long as these exist.
+_found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
 
 
 class FusedLoops(Emitter):
     """Runs groups as loops."""
-
-    def __init__(self) -> None:
-        self._found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
 
     def takes(self, step: PlanStep) -> bool:
         """Return whether loops compute a step as NumPy does.
@@ -63,9 +62,9 @@ class FusedLoops(Emitter):
             return _is_sum_of_rows(step)
         if not (step.elementwise or step.op == "outer_products") or step.space == ():
             return False
-        if step not in self._found:
-            self._found[step] = _form(step) or _inner_loop(step)
-        return self._found[step] is not None
+        if step not in _found:
+            _found[step] = _form(step) or _inner_loop(step)
+        return _found[step] is not None
 
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
@@ -79,8 +78,7 @@ class FusedLoops(Emitter):
         # updates are combined whatever they are
         if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
             return None
-        found = {step: self._found[step] for step in group.steps}
-        return GroupLoop(group, found).expected()
+        return GroupLoop(group, {step: _found[step] for step in group.steps}).expected()
 
 
 class GroupLoop:
