@@ -65,6 +65,7 @@ from .base.pool import cores as cores
 from .base.pool import in_parallel as in_parallel
 from .base.pool import limit_pool as limit_pool
 from .base.pool import parts as parts
+from .base.pool import pays as pays
 from .base.pool import quota as quota
 from .base.pool import threads as threads
 from .base.sizes import Dim as Dim

@@ -12,21 +12,23 @@ from __future__ import annotations
 
 import os
 import threading
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 #: The first and the last position, plus one, of a part.
 Part: TypeAlias = tuple[int, int]
 
-#: The memory that a part must read and write, at least, in bytes. To hand a part to a thread and to
-#: wait for it takes about 10 µs, in which one core passes over 150 KB. A part takes several times
-#: as long.
-GRAIN = 2**19
+#: The least work of a part, as the bytes that a sum of arrays in the cache reads and writes. To
+#: wake a thread and to wait for it takes 25 to 50 µs, in which one core passes over 2 to 4 MB. On
+#: two cores, work of less than 100 µs would take longer than on one.
+GRAIN = 2**22
 
 
 # -- the cores that a process may use --------------------------------------------------------------
@@ -112,7 +114,12 @@ def limit_pool(count: int | None) -> int | None:
 # -- running parts ---------------------------------------------------------------------------------
 
 
-def parts(length: int, work: int, multiple: int = 1) -> list[Part]:
+def pays(work: int) -> bool:
+    """Return whether a computation is so much work that several threads would be faster."""
+    return work >= 2 * GRAIN
+
+
+def parts(length: int, work: int, multiple: int = 1, most: int | None = None) -> list[Part]:
     """Cut a range of positions into parts that may run at once; one part if more do not pay.
 
     Parameters
@@ -120,20 +127,23 @@ def parts(length: int, work: int, multiple: int = 1) -> list[Part]:
     length
         The number of positions.
     work
-        The bytes that the computation reads and writes. If it takes longer than a sum of two
-        arrays of that size does, that many times more.
+        The bytes that the computation reads and writes; if it takes longer than a sum of arrays
+        with as many bytes, as many times more. See :data:`GRAIN`.
     multiple
-        Parts begin at multiples of this number of positions.
+        Parts begin at multiples of this number of positions, and have at least as many.
+    most
+        The maximum number of parts.
     """
-    most = work // GRAIN
-    if most < 2 or _here.inside:
+    if not pays(work) or _here.inside:
         return [(0, length)]
-    units = -(-length // multiple)
-    count = min(most, threads(), units)
+    count = min(work // GRAIN, threads(), length // multiple)
+    if most is not None:
+        count = min(count, most)
     if count < 2:
         return [(0, length)]
-    ends = [min(length, units * i // count * multiple) for i in range(count + 1)]
-    return list(pairwise(ends))
+    units = -(-length // multiple)  # the last may be smaller, and is not alone in its part
+    ends = [units * i // count * multiple for i in range(count)]
+    return list(pairwise([*ends, length]))
 
 
 def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
@@ -162,13 +172,17 @@ def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
             run(a, z)
         return
     job = _Job(run, pieces)
-    _here.inside = True
     try:
+        _here.inside = True
         _hand_out(job, min(len(pieces), threads()) - 1)
-        job.work()
+        job.begin()
     finally:
-        job.close()
-        _here.inside = False
+        try:
+            _here.inside = False
+            job.close()
+        finally:  # once more if a signal's handler interrupted it
+            _here.inside = False
+            job.close()
     if job.errors:
         raise job.errors[min(job.errors)]
 
@@ -177,6 +191,10 @@ class _Here(threading.local):
     """Whether the current thread computes a part."""
 
     inside = False
+
+
+def _over(a: int, z: int) -> None:
+    """Stand for the function of a job that is done."""
 
 
 class _Job:
@@ -190,50 +208,67 @@ class _Job:
 
     def __init__(self, run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
         self._run = run
-        self._left = deque(enumerate(pieces))
+        self._left = deque(enumerate(pieces[1:], 1))
+        self._first = 0, pieces[0]
         self.errors: dict[int, BaseException] = {}
-        self._lock = allocate_lock()
-        self._helpers = 0  # that may be running a part
-        self._waits = False
-        self._end = allocate_lock()
-        self._end.acquire()
+        # no lock: a signal's handler that raises could leave it taken
+        self._helpers: list[int] = []  # that may have taken a part
+        self._ended: list[int] = []
+        self._news: SimpleQueue[None] = SimpleQueue()
+
+    def begin(self) -> None:
+        """Run the first part, and others, in the calling thread."""
+        self._run_part(*self._first)
+        self.work()
 
     def work(self) -> None:
         """Run parts as long as there are any, and none has failed."""
         while not self.errors:
             try:
-                place, (a, z) = self._left.popleft()
+                part = self._left.popleft()
             except IndexError:
                 return
-            try:
-                self._run(a, z)
-            except BaseException as error:
-                self.errors[place] = error
+            self._run_part(*part)
+
+    def _run_part(self, place: int, part: Part) -> None:
+        try:
+            self._run(*part)
+        except BaseException as error:
+            self.errors[place] = error
 
     def help(self) -> None:
         """Run parts in another thread."""
-        with self._lock:
-            self._helpers += 1  # before it takes a part
+        number = get_ident()
+        self._helpers.append(number)  # before it takes a part
         self.work()
-        with self._lock:
-            self._helpers -= 1
-            if self._waits and not self._helpers:
-                self._waits = False
-                self._end.release()
+        self._ended.append(number)
+        self._news.put(None)
 
     def close(self) -> None:
         """Drop the parts that have not begun, and wait for the others."""
         self._left.clear()
-        with self._lock:
-            self._waits = self._helpers > 0
         interrupts = []
-        while self._waits:  # a helper ends it
+        while not set(self._helpers) <= set(self._ended):
             try:
-                self._end.acquire()
-            except BaseException as error:  # a signal: arrays must not change after the call
+                self._news.get()
+            except BaseException as error:  # of a signal: arrays must not change after the call
                 interrupts.append(error)
+        self._run = _over  # a thread that has yet to wake up must not keep arrays alive
         if interrupts:
             raise interrupts[0]
+
+
+def _find_current_core() -> Callable[[], int]:
+    """Return the C library's function for the number of the core that runs the current thread."""
+    try:
+        import ctypes
+
+        found: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
+        found()
+        os.sched_getaffinity(0)
+    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+        return lambda: -1
+    return found
 
 
 class _Pool:
@@ -241,8 +276,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
-        self._count = 0
-        self._lock = allocate_lock()
+        self._all: list[_Worker] = []
 
     def take(self, most: int) -> _Worker | None:
         """Return a thread that does nothing, a new one if there are fewer than ``most``."""
@@ -250,14 +284,13 @@ class _Pool:
             return self._idle.pop()
         except IndexError:
             pass
-        with self._lock:
-            if self._count >= most:
-                return None
-            try:
-                worker = _Worker(self)
-            except RuntimeError:  # Python is ending, or the system has no more threads
-                return None
-            self._count += 1
+        if len(self._all) >= most:  # callers at once may make a thread too many, which sleeps
+            return None
+        try:
+            worker = _Worker(self)
+        except RuntimeError:  # Python is ending, or the system has no more threads
+            return None
+        self._all.append(worker)
         return worker
 
     def give(self, worker: _Worker) -> None:
@@ -274,12 +307,41 @@ class _Worker:
         self._context: Context | None = None
         self._wake = allocate_lock()
         self._wake.acquire()
-        threading.Thread(target=self._loop, name="gradtape-parts", daemon=True).start()
+        self._core = -1  # on which it has run
+        self._all = self._allowed = set(cores())
+        self._thread = threading.Thread(target=self._loop, name="gradtape-parts", daemon=True)
+        self._thread.start()
 
-    def start(self, job: _Job) -> None:
-        """Help with a job, in a copy of the current context."""
+    def start(self, job: _Job, core: int, busy: set[int]) -> None:
+        """Help with a job, in a copy of the current context.
+
+        Parameters
+        ----------
+        job
+            The job.
+        core
+            The core of the calling thread.
+        busy
+            Cores of other threads, to which that of this one is added.
+        """
         self._job, self._context = job, copy_context()
+        if core in self._allowed or self._core in busy:
+            self._avoid({core, *busy})
+        busy.add(self._core)
         self._wake.release()
+
+    def _avoid(self, busy: set[int]) -> None:
+        """Wake up on another core.
+
+        Systems often wake a thread on the core of the one that calls it. There it would wait until
+        the caller is preempted, some milliseconds later, whatever core has nothing to do.
+        """
+        allowed = self._all - busy
+        number = self._thread.native_id
+        if allowed and allowed != self._allowed and number is not None:
+            with suppress(OSError):
+                os.sched_setaffinity(number, allowed)
+                self._allowed = allowed
 
     def _loop(self) -> None:
         _here.inside = True
@@ -291,17 +353,19 @@ class _Worker:
             context.run(job.help)
             # a sleeping thread must not keep arrays alive
             self._job = self._context = job = context = None
+            self._core = current_core()
             self._pool.give(self)
 
 
 def _hand_out(job: _Job, helpers: int) -> None:
     """Let other threads help with a job, as many as are free."""
     most = threads() - 1
+    core, busy = current_core(), set[int]()
     for _ in range(helpers):
         worker = _now.pool.take(most)
         if worker is None:
             return
-        worker.start(job)
+        worker.start(job, core, busy)
 
 
 class _Now:
@@ -310,6 +374,7 @@ class _Now:
     pool = _Pool()
 
 
+current_core = _find_current_core()
 _here = _Here()
 _now = _Now()
 

@@ -20,8 +20,9 @@ from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stack
 from .lowering import Lowering
 from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
+from .sharing import call_into, write_shared
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
-from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
+from .writing import in_blocks, placed_parts, write_group, write_parts
 
 #: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
@@ -79,6 +80,8 @@ class Emission:
         self.scope: dict[str, Any] = {"__name__": __name__, "empty": np.empty}
         self.scope.update(begin=begin_step, end=end_step)
         self.lines: list[str] = []
+        #: The texts of functions that the lines call.
+        self.functions: list[str] = []
         self.names: dict[Symbol, str] = dict(placed or {})
         self.loops: list[LoopGroup] = []
         self.bodies: list[tuple[int, Emission]] = []
@@ -247,7 +250,8 @@ class Emission:
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
-        self.source = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        whole = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        self.source = "\n".join([*self.functions, whole])
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
@@ -292,6 +296,8 @@ class Emission:
         if step.kind is StepKind.PRODUCT:
             call = self._product(step)
         target = self._target(out)
+        if write_shared(self, step, target):
+            return
         if step.kind is StepKind.JOIN:
             call = f"{self.bind(step.run, 'k')}(({', '.join(self.arguments(step))},)"
             call += f", {step.params['axis']}"
@@ -378,6 +384,8 @@ class Emission:
         else:
             write_group(self, group, set(outputs))
             for step in group.tails:
+                if write_shared(self, step, self.name(step.out)):
+                    continue
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
                 call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")
