@@ -218,6 +218,44 @@ def test_functions_have_the_bits_of_numpy(name: str, dtype: str, shape: tuple[in
         assert all(map(same_bits, found, wanted))
 
 
+ONE = [gt.tanh, gt.exp, gt.sin, gt.sqrt, gt.floor, gt.log1p, gt.erf, gt.nn.sigmoid]
+TWO = [gt.add, gt.multiply, gt.subtract, gt.divide, gt.maximum, gt.atan2, gt.fmod, gt.logaddexp]
+
+
+def random_program(random: np.random.Generator):
+    """Return a function of three arrays that computes some steps, and the arrays."""
+    shape = tuple(random.choice([1, 2, 5, 16, 33], random.integers(1, 4)))
+    shapes = shape, shape[-1:], tuple(1 if random.random() < 0.4 else n for n in shape)
+    kinds = random.choice(["float32", "float64"], 3)
+    xs = [(random.standard_normal(s) * 3).astype(k) for s, k in zip(shapes, kinds, strict=True)]
+    steps = [(random.choice(ONE + TWO), *random.integers(0, 99, 2)) for _ in range(12)]
+
+    def f(*xs):
+        values = list(xs)
+        for op, i, j in steps:
+            x, y = (values[-1 - k % min(4, len(values))] for k in (i, j))
+            values.append(op(x) if op in ONE else op(x, y))
+        return (*values[-4:], gt.sum(values[-1] * xs[0], axis=0))
+
+    return f, xs
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_groups_have_the_bits_of_numpy(seed: int, monkeypatch) -> None:
+    from gradtape.core.base import pool
+    from gradtape.plugins.fused import loops, source
+
+    random = np.random.default_rng(seed)
+    f, xs = random_program(random)
+    if seed % 2:  # small blocks, and parts
+        monkeypatch.setattr(source, "_BLOCK", 16)
+        monkeypatch.setattr(loops, "_LARGE", 1)
+        monkeypatch.setattr(pool, "GRAIN", 1)
+        monkeypatch.setattr(pool._Numbers, "default", 3)
+    (found, wanted), _ = both(f, *xs, beside="planned")
+    assert all(map(same_bits, found, wanted))
+
+
 WARNING = {
     "before an inner loop": (lambda x: gt.sin(gt.isfinite(gt.tanh(x) / (x - x)) + 1.0), "divide"),
     "in one": (lambda x: gt.tanh(gt.log(x - x) * x) * 2.0, "divide by zero"),
