@@ -75,7 +75,10 @@ class PlanStep:
         their order (``"reshape"``), of a view.
     """
 
-    __slots__ = ("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several", "view")
+    __slots__ = (
+        "__weakref__",
+        *("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several", "view"),
+    )
 
     def __init__(
         self,
@@ -163,9 +166,11 @@ class LoopGroup:
         The symbols that it reads, in the order of first use.
     outputs
         The symbols that other items read, in the order of computation; those of ``steps`` first.
+    strides
+        The strides in bytes of the inputs that will hardly be C contiguous.
     """
 
-    __slots__ = ("inputs", "outputs", "shape", "steps", "tails")
+    __slots__ = ("inputs", "outputs", "shape", "steps", "strides", "tails")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -173,6 +178,7 @@ class LoopGroup:
         self.tails: list[PlanStep] = []
         self.inputs: list[Symbol] = []
         self.outputs: list[Symbol] = []
+        self.strides: dict[Symbol, tuple[int, ...]] = {}
 
     @property
     def members(self) -> list[PlanStep]:
