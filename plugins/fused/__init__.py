@@ -11,10 +11,10 @@ from typing import Any
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import Graph, hookimpl
-from ..planned import Run, planned_by
-from .compiler import CACHE, cache_folder, unavailable, unusable
-from .forms import FORMS
-from .loops import FusedLoops
+from ..planned import PlanStep, Run, planned_by
+from .compiler import CACHE, cache_folder, has_kept_code, unavailable, unusable
+from .forms import FORMS, TRANSCENDENTAL
+from .loops import FusedLoops, exact_for
 
 
 def fused(graph: Graph) -> Run:
@@ -37,6 +37,33 @@ def fused(graph: Graph) -> Run:
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
     return planned_by(graph, FusedLoops())
+
+
+class ExactLoops(FusedLoops):
+    """Loops that give NumPy's bits, without functions of the C library."""
+
+    def __init__(self) -> None:
+        if has_kept_code():  # most loops need no compiler
+            self.patience = 0.05
+
+    def takes(self, step: PlanStep) -> bool:
+        """Return whether loops compute a step to the last bit as NumPy does."""
+        exact = step.op not in TRANSCENDENTAL or step.op in exact_for(step)
+        return exact and super().takes(step)
+
+
+def exact_loops() -> ExactLoops:
+    """Return the loops that plans of the default executor change to.
+
+    Raises
+    ------
+    BackendUnavailable
+        If llvmlite is missing; the message says what to install.
+    """
+    reason = unavailable()
+    if reason is not None:
+        raise BackendUnavailable(reason)
+    return ExactLoops()
 
 
 def problem() -> str | None:
@@ -66,6 +93,8 @@ def diagnosis() -> dict[str, Any]:
 
 # `gradtape doctor` asks an executor why it cannot be used
 fused.unavailable = problem  # type: ignore[attr-defined]
+# where plans of the default executor find loops
+fused.emitter = exact_loops  # type: ignore[attr-defined]
 
 
 @hookimpl(trylast=True)

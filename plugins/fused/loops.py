@@ -410,7 +410,7 @@ class FusedLoops(Emitter):
             return False
         if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
             return False
-        return form_of(step, _exact_for(step)) is not None
+        return form_of(step, exact_for(step)) is not None
 
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
@@ -423,7 +423,7 @@ class FusedLoops(Emitter):
         steps = group.members
         if not all(map(self.takes, steps)):  # as of updates, which packs combine whatever they are
             return None
-        exact = frozenset[str]().union(*map(_exact_for, steps))
+        exact = frozenset[str]().union(*map(exact_for, steps))
         few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL - exact for step in steps)
         if few or len(steps) > _MOST_STEPS:
             return None
@@ -449,7 +449,8 @@ def _ties() -> bool:
 _LAST_OF_ZEROS = _ties()
 
 
-def _exact_for(step: PlanStep) -> frozenset[str]:
+def exact_for(step: PlanStep) -> frozenset[str]:
+    """Return the functions of a step's dtype that equal NumPy's, bit for bit, here."""
     single = step.op in FUNCTIONS and step.out.dtype == np.float32
     return _exact() if single else frozenset()
 

@@ -1,0 +1,185 @@
+"""Loops that are faster than NumPy here: each group is timed once in a process, both ways.
+
+Both ways give the same bits, so a decision that noise has changed costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from time import thread_time
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import BackendUnavailable
+from ...core.extend import Symbol
+from .background import BACKGROUND
+from .combining import Emitter
+from .emission import Emission
+from .lowering import Lowering
+from .steps import LoopGroup, PlanStep, bytes_of, shape_of
+
+#: Groups of more bytes are not timed: a loop reads and writes each array once, which is what takes
+#: the time there.
+_LARGEST = 2**26
+#: The number of times that each way is timed, the length of one in seconds, and the ratio from
+#: which one time each is enough.
+_TIMES, _SECONDS, _CLEAR = 5, 5e-5, 1.5
+
+
+class MeasuredLoops(Emitter):
+    """Runs groups as another emitter does where that is faster than NumPy.
+
+    Parameters
+    ----------
+    loops
+        The emitter. Its loops give NumPy's bits.
+
+    Attributes
+    ----------
+    problem
+        Why loops cannot be compiled in this process, if so.
+    warning
+        What the user has yet to hear of that.
+    """
+
+    def __init__(self, loops: Emitter) -> None:
+        self._loops = loops
+        self.patience = loops.patience
+        self.problem: str | None = None
+        self.warning: str | None = None
+        self._warned = False
+        self._reasons: dict[Any, str | None] = {}
+
+    def takes(self, step: PlanStep) -> bool:
+        """Return whether the emitter takes a step."""
+        return self._loops.takes(step)
+
+    def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
+        """Return the emitter's loop of a group; None if it has none, or if NumPy is faster."""
+        BACKGROUND.checkpoint()
+        loop = self._loops.loop(group)
+        if loop is None:
+            return None
+        key = group.signature()
+        if key not in self._reasons:
+            BACKGROUND.checkpoint()
+            self._reasons[key] = self._measured(group)
+        return loop if self._reasons[key] is None else None
+
+    def failed(self, error: Exception) -> str:
+        """Note that a plan with loops could not be made; return why."""
+        told = in_words(error)
+        if not self._reasons:  # no loop has ever been compiled
+            self.problem = told
+        if not isinstance(error, BackendUnavailable) and not self._warned:
+            self._warned = True
+            self.warning = (
+                f"loops could not be compiled ({told}); NumPy runs compiled functions instead. "
+                "GRADTAPE_EXECUTOR=planned selects that without a warning"
+            )
+        return told
+
+    def reason(self, group: LoopGroup) -> str | None:
+        """Return why NumPy runs a group."""
+        return self._reasons.get(group.signature()) or self._loops.reason(group)
+
+    def _measured(self, group: LoopGroup) -> str | None:
+        """Return why NumPy should run a group; None if its loop is faster."""
+        symbols = [*group.outputs, *group.inputs]
+        if sum(map(bytes_of, symbols)) > _LARGEST:
+            return None
+        trial = _Trial(group)
+        loop, ufuncs = self._loops.loop(trial), GroupAlone(group).function()
+        if loop is None:
+            return None
+        with np.errstate(all="ignore"):
+            mine, other = _times((loop, ufuncs), list(map(_values, symbols, count())))
+        if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
+            return None
+        return f"measured: {mine * 1e6:.3g} µs as a loop, {other * 1e6:.3g} µs as ufuncs"
+
+
+def in_words(error: Exception) -> str:
+    """Return why there are no loops, in one line."""
+    expected = isinstance(error, BackendUnavailable)
+    told = str(error) if expected else f"{type(error).__name__}: {error}"
+    return " ".join(told.split())[:300]
+
+
+class _Trial(LoopGroup):
+    """A group that is timed; ``left`` says whether its loop left a call to NumPy."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, group: LoopGroup) -> None:
+        super().__init__(group.shape)
+        self.steps, self.tails = group.steps, group.tails
+        self.inputs, self.outputs = group.inputs, group.outputs
+        self.left = False
+
+    def by_numpy(self, *arrays: Any) -> None:
+        self.left = True
+
+
+class GroupAlone(Emission):
+    """A group's function as a plan without loops runs it, ``function(*outputs, *inputs)``.
+
+    Parameters
+    ----------
+    group
+        The group.
+    """
+
+    def __init__(self, group: LoopGroup) -> None:
+        targets = {x: f"o{i}" for i, x in enumerate(group.outputs)}
+        super().__init__(_Steps(group), Emitter(), placed=targets, carried=0)
+
+    def function(self) -> Callable[..., list[Any]]:
+        """Write and compile the function."""
+        for x in self.lowered.inputs:
+            self.names[x] = f"x{len(self.names)}"
+        self.run_moments()
+        self.lines.append("give(arena)")
+        return self.compiled([self.names[x] for x in (*self.lowered.outputs, *self.lowered.inputs)])
+
+
+class _Steps(Lowering):
+    """The steps of a group, as a program of their own."""
+
+    def __init__(self, group: LoopGroup) -> None:
+        self.steps = group.members
+        self.inputs, self.outputs = list(group.inputs), list(group.outputs)
+        self.known, self.reads, self.updates = {}, {}, {}
+
+
+def _values(x: Symbol, seed: int) -> Any:
+    """Return an array for a value: numbers that cause no warnings in most computations."""
+    numbers = np.asarray(np.random.default_rng(seed).random(shape_of(x), np.float32))
+    if x.dtype.kind == "b":
+        return numbers < 0.5
+    return (numbers + 0.5 if x.dtype.kind in "fc" else 1 + 3 * numbers).astype(x.dtype)
+
+
+def _times(ways: Sequence[Callable[..., Any]], arrays: Sequence[Any]) -> list[float]:
+    """Return the shortest time of a call of each function, in seconds.
+
+    It is the processor time of this thread: while it waits for other threads, nothing counts.
+    """
+    repeats = []
+    for run in ways:
+        run(*arrays)
+        start = thread_time()
+        run(*arrays)
+        repeats.append(max(1, int(_SECONDS / max(thread_time() - start, 1e-7))))
+    best = [float("inf")] * len(ways)
+    for _ in range(_TIMES):
+        for i, run in enumerate(ways):
+            start = thread_time()
+            for _ in range(repeats[i]):
+                run(*arrays)
+            best[i] = min(best[i], (thread_time() - start) / repeats[i])
+        if max(best) > _CLEAR * min(best):
+            break
+    return best
