@@ -114,9 +114,8 @@ class _Trial(LoopGroup):
     __slots__ = ("left",)
 
     def __init__(self, group: LoopGroup) -> None:
-        super().__init__(group.shape)
-        self.steps, self.tails = group.steps, group.tails
-        self.inputs, self.outputs = group.inputs, group.outputs
+        for name in LoopGroup.__slots__:
+            setattr(self, name, getattr(group, name))
         self.left = False
 
     def by_numpy(self, *arrays: Any) -> None:
@@ -176,6 +175,7 @@ def _times(ways: Sequence[Callable[..., Any]], arrays: Sequence[Any]) -> list[fl
     best = [float("inf")] * len(ways)
     for _ in range(_TIMES):
         for i, run in enumerate(ways):
+            BACKGROUND.checkpoint()
             start = thread_time()
             for _ in range(repeats[i]):
                 run(*arrays)
