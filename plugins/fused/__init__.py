@@ -11,17 +11,16 @@ from typing import Any
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import Graph, hookimpl
-from ..planned import PlanStep, Run, planned_by
+from ..planned import Run, planned_by
 from .compiler import CACHE, cache_folder, has_kept_code, unavailable, unusable
-from .forms import FORMS, TRANSCENDENTAL
-from .loops import FusedLoops, exact_for
+from .forms import FORMS
+from .loops import FusedLoops
 
 
 def fused(graph: Graph) -> Run:
     """Return a function that runs ``graph`` on NumPy with loops that LLVM compiles on first use.
 
-    Loops over few elements include functions such as ``tanh``, which may differ from NumPy's in the
-    last digit.
+    Results are those of NumPy, bit for bit.
 
     Parameters
     ----------
@@ -39,20 +38,7 @@ def fused(graph: Graph) -> Run:
     return planned_by(graph, FusedLoops())
 
 
-class ExactLoops(FusedLoops):
-    """Loops that give NumPy's bits, without functions of the C library."""
-
-    def __init__(self) -> None:
-        if has_kept_code():  # most loops need no compiler
-            self.patience = 0.05
-
-    def takes(self, step: PlanStep) -> bool:
-        """Return whether loops compute a step to the last bit as NumPy does."""
-        exact = step.op not in TRANSCENDENTAL or step.op in exact_for(step)
-        return exact and super().takes(step)
-
-
-def exact_loops() -> ExactLoops:
+def fused_loops() -> FusedLoops:
     """Return the loops that plans of the default executor change to.
 
     Raises
@@ -63,7 +49,10 @@ def exact_loops() -> ExactLoops:
     reason = unavailable()
     if reason is not None:
         raise BackendUnavailable(reason)
-    return ExactLoops()
+    loops = FusedLoops()
+    if has_kept_code():  # most loops need no compiler
+        loops.patience = 0.05
+    return loops
 
 
 def problem() -> str | None:
@@ -94,7 +83,7 @@ def diagnosis() -> dict[str, Any]:
 # `gradtape doctor` asks an executor why it cannot be used
 fused.unavailable = problem  # type: ignore[attr-defined]
 # where plans of the default executor find loops
-fused.emitter = exact_loops  # type: ignore[attr-defined]
+fused.emitter = fused_loops  # type: ignore[attr-defined]
 
 
 @hookimpl(trylast=True)

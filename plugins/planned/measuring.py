@@ -28,29 +28,60 @@ _LARGEST = 2**26
 _TIMES, _SECONDS, _CLEAR = 5, 5e-5, 1.5
 
 
-class MeasuredLoops(Emitter):
-    """Runs groups as another emitter does where that is faster than NumPy.
+class LoopSource:
+    """An executor's loops, and what is known of them in this process.
 
     Parameters
     ----------
-    loops
-        The emitter. Its loops give NumPy's bits.
+    emitter
+        A function that returns an emitter whose loops give NumPy's bits.
 
     Attributes
     ----------
+    patience
+        That of its emitters.
+    reasons
+        By a group's signature, why NumPy runs the group; None if its loop is faster.
     problem
         Why loops cannot be compiled in this process, if so.
     warning
         What the user has yet to hear of that.
     """
 
-    def __init__(self, loops: Emitter) -> None:
-        self._loops = loops
-        self.patience = loops.patience
+    def __init__(self, emitter: Callable[[], Emitter]) -> None:
+        self.patience = emitter().patience
+        self.emitter = emitter
+        self.reasons: dict[Any, str | None] = {}
         self.problem: str | None = None
         self.warning: str | None = None
         self._warned = False
-        self._reasons: dict[Any, str | None] = {}
+
+    def failed(self, error: Exception) -> str:
+        """Note that a plan with loops could not be made; return why."""
+        told = in_words(error)
+        if not self.reasons:  # no loop has ever been compiled
+            self.problem = told
+        if not isinstance(error, BackendUnavailable) and not self._warned:
+            self._warned = True
+            self.warning = (
+                f"loops could not be compiled ({told}); NumPy runs compiled functions instead. "
+                "GRADTAPE_EXECUTOR=planned selects that without a warning"
+            )
+        return told
+
+
+class MeasuredLoops(Emitter):
+    """Runs groups as loops where that is faster than NumPy.
+
+    Parameters
+    ----------
+    source
+        Where the loops come from.
+    """
+
+    def __init__(self, source: LoopSource) -> None:
+        self._source = source
+        self._loops = source.emitter()
 
     def takes(self, step: PlanStep) -> bool:
         """Return whether the emitter takes a step."""
@@ -62,28 +93,15 @@ class MeasuredLoops(Emitter):
         loop = self._loops.loop(group)
         if loop is None:
             return None
-        key = group.signature()
-        if key not in self._reasons:
+        key, reasons = group.signature(), self._source.reasons
+        if key not in reasons:
             BACKGROUND.checkpoint()
-            self._reasons[key] = self._measured(group)
-        return loop if self._reasons[key] is None else None
-
-    def failed(self, error: Exception) -> str:
-        """Note that a plan with loops could not be made; return why."""
-        told = in_words(error)
-        if not self._reasons:  # no loop has ever been compiled
-            self.problem = told
-        if not isinstance(error, BackendUnavailable) and not self._warned:
-            self._warned = True
-            self.warning = (
-                f"loops could not be compiled ({told}); NumPy runs compiled functions instead. "
-                "GRADTAPE_EXECUTOR=planned selects that without a warning"
-            )
-        return told
+            reasons[key] = self._measured(group)
+        return loop if reasons[key] is None else None
 
     def reason(self, group: LoopGroup) -> str | None:
         """Return why NumPy runs a group."""
-        return self._reasons.get(group.signature()) or self._loops.reason(group)
+        return self._source.reasons.get(group.signature()) or self._loops.reason(group)
 
     def _measured(self, group: LoopGroup) -> str | None:
         """Return why NumPy should run a group; None if its loop is faster."""

@@ -20,7 +20,7 @@ from ...core.extend import registry, warn_user
 from .background import BACKGROUND, Interrupted
 from .combining import Emitter
 from .emission import Emission
-from .measuring import MeasuredLoops, in_words
+from .measuring import LoopSource, MeasuredLoops, in_words
 
 if TYPE_CHECKING:
     from .plan import Plans
@@ -34,7 +34,7 @@ _CALLS = 5
 _ROUNDS = 6
 
 
-def loops_of_plugins() -> MeasuredLoops | str | None:
+def loops_of_plugins() -> LoopSource | str | None:
     """Return the loops of the first executor that provides some; plugins' own come first.
 
     If none can be used here, return why; None if there is no such executor.
@@ -47,14 +47,14 @@ def loops_of_plugins() -> MeasuredLoops | str | None:
         try:
             found = _made.get(emitter)
             if found is None:
-                found = _made[emitter] = MeasuredLoops(emitter())
+                found = _made[emitter] = LoopSource(emitter)
             return found
         except Exception as error:  # of any type: it is a plugin's
             reason = reason or in_words(error)
     return reason
 
 
-_made: WeakKeyDictionary[Callable[[], Emitter], MeasuredLoops] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Callable[[], Emitter], LoopSource] = WeakKeyDictionary()
 
 
 class TieredPlan:
@@ -68,8 +68,8 @@ class TieredPlan:
         The plan's place there.
     plan
         The plan, without loops.
-    loops
-        Makes the loops.
+    source
+        Where loops come from.
 
     Attributes
     ----------
@@ -77,14 +77,14 @@ class TieredPlan:
         What is known about the plan's loops, for ``fn.explain()``.
     """
 
-    def __init__(self, owner: Plans, key: Any, plan: Plan, loops: MeasuredLoops) -> None:
+    def __init__(self, owner: Plans, key: Any, plan: Plan, source: LoopSource) -> None:
         self._owner, self._key = ref(owner), key
-        self._measured = loops
+        self._source = source
         self._plans = [plan]  # and that with loops, when it is ready
         self._times = [float("inf"), float("inf")]
         self._calls, self._spent, self._asked = 0, 0.0, False
         self._stays = False
-        self.told = f"compiled in the background once calls have taken {loops.patience} s"
+        self.told = f"compiled in the background once calls have taken {source.patience} s"
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """Run the program."""
@@ -101,7 +101,7 @@ class TieredPlan:
             BACKGROUND.wake()
         else:
             self._spent += taken
-            if self._spent >= self._measured.patience and self._calls >= _CALLS:
+            if self._spent >= self._source.patience and self._calls >= _CALLS:
                 self._ask()
         return found
 
@@ -119,17 +119,17 @@ class TieredPlan:
 
     def compile(self) -> None:
         """Make the plan with loops, in the background."""
-        owner, loops = self._owner(), self._measured
+        owner, source = self._owner(), self._source
         if owner is None:
             return
-        plan, problem = None, loops.problem
+        plan, problem = None, source.problem
         try:
             if problem is None:
-                plan = owner.with_emitter(self._plans[0], loops)
+                plan = owner.with_emitter(self._plans[0], MeasuredLoops(source))
         except Interrupted:
             raise
         except Exception as error:
-            problem = loops.failed(error)
+            problem = source.failed(error)
         if plan is None:
             self.told, self._stays = problem or "no group is faster as a loop", True
         else:
@@ -151,7 +151,7 @@ class TieredPlan:
         owner = self._owner()
         if owner is not None:
             owner.settle(self._key, self._plans[number], self.told)
-        warning, self._measured.warning = self._measured.warning, None
+        warning, self._source.warning = self._source.warning, None
         if warning is not None:
             warn_user(warning, RuntimeWarning)
 

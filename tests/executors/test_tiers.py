@@ -93,9 +93,9 @@ def llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have loops compiled by LLVM, without delay."""
     pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
     loops = tiers.loops_of_plugins()
-    assert isinstance(loops, measuring.MeasuredLoops)
+    assert isinstance(loops, measuring.LoopSource)
     monkeypatch.setattr(loops, "patience", 0.0)
-    monkeypatch.setattr(loops, "_reasons", {})
+    monkeypatch.setattr(loops, "reasons", {})
 
 
 def calls(f: Any, count: int, *given: Any) -> list[Any]:
