@@ -109,11 +109,12 @@ class MeasuredLoops(Emitter):
         if sum(map(bytes_of, symbols)) > _LARGEST:
             return None
         trial = _Trial(group)
-        loop, ufuncs = self._loops.loop(trial), GroupAlone(group).function()
+        loop = self._loops.loop(trial)
         if loop is None:
             return None
+        ways = GroupAlone(group).function(loop), GroupAlone(group).function()
         with np.errstate(all="ignore"):
-            mine, other = _times((loop, ufuncs), list(map(_values, symbols, count())))
+            mine, other = _times(ways, list(map(_values, symbols, count())))
         if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
             return None
         return f"measured: {mine * 1e6:.3g} µs as a loop, {other * 1e6:.3g} µs as ufuncs"
@@ -141,7 +142,7 @@ class _Trial(LoopGroup):
 
 
 class GroupAlone(Emission):
-    """A group's function as a plan without loops runs it, ``function(*outputs, *inputs)``.
+    """A group as a plan of its own, ``function(*outputs, *inputs)``.
 
     Parameters
     ----------
@@ -153,13 +154,17 @@ class GroupAlone(Emission):
         targets = {x: f"o{i}" for i, x in enumerate(group.outputs)}
         super().__init__(_Steps(group), Emitter(), placed=targets, carried=0)
 
-    def function(self) -> Callable[..., list[Any]]:
-        """Write and compile the function."""
+    def function(self, loop: Callable[..., Any] | None = None) -> Callable[..., list[Any]]:
+        """Write and compile the function: a loop's call, by default NumPy's steps."""
         for x in self.lowered.inputs:
             self.names[x] = f"x{len(self.names)}"
-        self.run_moments()
+        given = [self.names[x] for x in (*self.lowered.outputs, *self.lowered.inputs)]
+        if loop is None:
+            self.run_moments()
+        else:
+            self.lines.append(f"{self.bind(loop, 'loop')}({', '.join(given)})")
         self.lines.append("give(arena)")
-        return self.compiled([self.names[x] for x in (*self.lowered.outputs, *self.lowered.inputs)])
+        return self.compiled(given)
 
 
 class _Steps(Lowering):
