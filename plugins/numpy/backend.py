@@ -67,9 +67,9 @@ class NumpyBackend(Backend):
         return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Plan the program: memory, groups of elementwise steps, packed updates."""
+        """Plan the program, with loops of a plugin once it has run for long enough."""
         run: Callable[..., list[Any]] | None
-        run = lazy_module("plugins.planned").Plans(program)
+        run = lazy_module("plugins.planned").Plans(program, tiered=True)
         return run
 
 
