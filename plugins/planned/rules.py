@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -259,9 +260,17 @@ def _repeated(lowering: Lowering, node: Node) -> bool:
 
 
 def _unreduced(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast a reduction by itself: where its axes were kept."""
-    aligned = shape_of(node.inputs[0]) == () or bool(node.params.get("keepdims"))
-    return aligned and _repeated(lowering, node)
+    """Note where NumPy would broadcast a reduction by itself, once its axes are kept."""
+    x, (out,) = node.inputs[0], node.outputs
+    if shape_of(x) == () or node.params.get("keepdims"):
+        return _repeated(lowering, node)
+    axis, rank = node.params.get("axis"), len(shape_of(out))
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    gone = {i % rank for i in axes}
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape_of(out)))
+    if x.dtype == out.dtype and size_of(x) == prod(kept):
+        lowering.spread(out, reshaped(lowering, x, kept))
+    return False
 
 
 def _scan(lowering: Lowering, node: Node) -> bool:
