@@ -214,6 +214,14 @@ def _power(lowering: Lowering, node: Node) -> bool:
     return True
 
 
+def _gelu(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the formula for single precision, which gelu and its slope share."""
+    x = node.inputs[0]
+    if node.params.get("approximate") or x.dtype.char != "f" or not lowering.on_host:
+        return False
+    return lowering.expand(node) is None
+
+
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
     """Add the kernel's steps: ``max(e, x >= 0) / (1 + e)``, where ``e`` is ``exp(-abs(x))``."""
     (x,), (out,) = node.inputs, node.outputs
@@ -417,6 +425,8 @@ RULES: dict[str, Rule] = {
             "softmax": _softmax,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
+            "gelu": _gelu,
+            "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
             "split": _split,
