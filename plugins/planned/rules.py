@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
-from .einsum_rules import einsum, einsum_adjoint
+from .choices import choice
+from .einsum_rules import einsum, einsum_adjoint, transposed
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .one_hot import one_hot_product
@@ -156,8 +157,23 @@ def _matmul(lowering: Lowering, node: Node) -> bool:
     return _product(lowering, x, y, node.outputs[0])
 
 
+def _stacked_product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, turned: int) -> bool:
+    """Add a product of two stacks of equal shape, one of them transposed, if nothing is summed."""
+    factors = [x, y]
+    outer = {shape_of(z)[:-2] for z in (x, y, out)}
+    if len(outer) > 1 or outer == {()} or {x.dtype, y.dtype} != {out.dtype}:
+        return False
+    if not lowering.on_host or out.dtype.char not in lowering.products:
+        return False
+    factors[turned] = transposed(lowering, factors[turned])
+    lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, out)
+    return True
+
+
 def _adjoint_x(lowering: Lowering, node: Node) -> bool:
     g, y, like = node.inputs
+    if _stacked_product(lowering, g, y, node.outputs[0], turned=1):
+        return True
     if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
         return False
     return _product(lowering, g, y, node.outputs[0], right=True)
@@ -165,6 +181,8 @@ def _adjoint_x(lowering: Lowering, node: Node) -> bool:
 
 def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     g, x, like = node.inputs
+    if _stacked_product(lowering, x, g, node.outputs[0], turned=0):
+        return True
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
@@ -198,16 +216,6 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     if type(x) is not Symbol or x.dtype.kind != "f":
         return False
     elementwise(lowering, np.maximum, x, 0.0, out=out)
-    return True
-
-
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(StepKind.FRESH, "where", run, inputs, node.outputs[0])
     return True
 
 
@@ -415,7 +423,7 @@ def for_arrays_only(rule: Rule) -> Rule:
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
     "power": _power,
-    "where": _where,
+    "where": choice,
     "scan": _scan,
     **{
         name: for_arrays_only(rule)

@@ -34,7 +34,7 @@ _TAIL = (
     -0.0002317030739504844,
 )
 #: Within this distance of its root, the slope is a Taylor series with so many terms.
-_NEAR, _TERMS = 0.2, 9
+_NEAR, _TERMS = 0.2, 7
 _DENSITY = 1 / sqrt(2 * pi)
 
 
