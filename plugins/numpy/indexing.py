@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import decode_index
 from ..ops.common.axes import Axis, reduced_axes
@@ -20,10 +19,13 @@ from ..ops.shapes.diagonals import tril_kernel, triu_kernel
 from ..ops.shapes.splitting import split_kernel
 from .reductions import add_reduce
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 # -- selection -------------------------------------------------------------------------------------
 
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 #: From this number of elements, a second pass costs less than the branches.
 _MANY = 1024

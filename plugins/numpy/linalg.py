@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
 from ..ops.linalg import determinants, linear_systems, matmul, norms
 from .reductions import SMALLEST_SQUARE
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 
 #: NumPy's own dtype object. Arrays of other libraries may have another; their products are slow.

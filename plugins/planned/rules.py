@@ -17,6 +17,7 @@ import numpy as np
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
 from .choices import choice
 from .einsum_rules import einsum, einsum_adjoint, transposed
+from .hoisting import Hoisting
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .one_hot import one_hot_product
@@ -308,8 +309,12 @@ def _scan(lowering: Lowering, node: Node) -> bool:
     body = scan_body(node)
     if body is None:
         return False
-    run = kernel_of(node, lowering.owner)
-    lowering.steps.append(PlanStep(StepKind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    loop = Hoisting(node, body)
+    loop.lower(lowering)
+    if loop.outputs:
+        run = kernel_of(node, lowering.owner)
+        step = PlanStep(StepKind.LOOP, "scan", run, loop.inputs, loop.outputs, loop.settings)
+        lowering.steps.append(step)
     return True
 
 
