@@ -158,14 +158,30 @@ def all_cores() -> Pair:
 
 #: By name: what changes, what makes the two, and the package that it needs.
 PAIRS: dict[str, tuple[str, Callable[[], Pair], str]] = {
-    "function": ("`gt.function` around a small training step", compiled, "gradtape"),
-    "fit": ("`fit`, as it compiles by default, for `compile=False`", fitted, "gradtape"),
+    "function": (
+        "`gt.function` around the step of a network 64-128-10, batches of 32",
+        compiled,
+        "gradtape",
+    ),
+    "fit": (
+        "`fit` for five epochs of the digits: by default instead of `compile=False`",
+        fitted,
+        "gradtape",
+    ),
     "fused": ('`pip install "gradtape[fused]"`', fused, "llvmlite"),
-    "cores": ("all cores for one, layers of 1,024", all_cores, "threadpoolctl"),
-    "float32": ("`float32` for NumPy's `float64`", single_precision, "gradtape"),
-    "batch": ("batches of 256 for 32, per example", larger_batches, "gradtape"),
-    "vmap": ("`gt.vmap` for a loop over 64 examples", mapped, "gradtape"),
-    "layer": ("an LSTM layer for a loop of 30 steps, first call", layer_for_loop, "gradtape"),
+    "cores": ("all cores instead of one thread, layers of 1,024", all_cores, "threadpoolctl"),
+    "float32": ("`float32` instead of NumPy's `float64`", single_precision, "gradtape"),
+    "batch": (
+        "batches of 256 instead of 32, per example, 64-128-10",
+        larger_batches,
+        "gradtape",
+    ),
+    "vmap": ("`gt.vmap` instead of a loop over 64 examples, eager", mapped, "gradtape"),
+    "layer": (
+        "an LSTM layer instead of a Python loop of 30 steps, first call",
+        layer_for_loop,
+        "gradtape",
+    ),
     "prefetch": ("`prefetch` of compressed batches", prefetched, "gradtape"),
     "half": ('the policy `"mixed_float16"` on a processor', half_precision, "gradtape"),
 }
