@@ -327,9 +327,9 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="these alone")
     add("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
-    add("--rounds", type=int, default=9, help="turns of each contender (%(default)s)")
-    add("--slice", type=float, default=0.2, help="seconds of a turn (%(default)s)")
-    add("--settle", type=float, default=0.7, help="seconds without progress before turns begin")
+    add("--rounds", type=int, default=7, help="turns of each contender (%(default)s)")
+    add("--slice", type=float, default=0.15, help="seconds of a turn (%(default)s)")
+    add("--settle", type=float, default=0.5, help="seconds without progress before turns begin")
     add(
         "--threads",
         nargs="+",
