@@ -41,7 +41,7 @@ Array = NDArray[Any]
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 #: The bytes of an array in one block: a few such blocks fit into a processor's cache.
-BLOCK = 1 << 17
+BLOCK = 1 << 18
 #: Variables with fewer bytes share blocks with their neighbours.
 SMALL = 1 << 14
 
