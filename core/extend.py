@@ -61,6 +61,7 @@ from .base.observers import Watcher as Watcher
 from .base.observers import begin_step as begin_step
 from .base.observers import end_step as end_step
 from .base.observers import stage as stage
+from .base.pool import GRAIN as GRAIN
 from .base.pool import Part as Part
 from .base.pool import cores as cores
 from .base.pool import in_parallel as in_parallel

@@ -15,6 +15,7 @@ import threading
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import pairwise
 from pathlib import Path
@@ -112,7 +113,7 @@ def limit_pool(count: int | None) -> int | None:
 # -- running parts ---------------------------------------------------------------------------------
 
 
-def parts(length: int, work: int, multiple: int = 1) -> list[Part]:
+def parts(length: int, work: int, multiple: int = 1, most: int | None = None) -> list[Part]:
     """Cut a range of positions into parts that may run at once; one part if more do not pay.
 
     Parameters
@@ -123,17 +124,19 @@ def parts(length: int, work: int, multiple: int = 1) -> list[Part]:
         The bytes that the computation reads and writes. If it takes longer than a sum of two
         arrays of that size does, that many times more.
     multiple
-        Parts begin at multiples of this number of positions.
+        Parts begin at multiples of this number of positions, and have at least as many.
+    most
+        The maximum number of parts.
     """
-    most = work // GRAIN
-    if most < 2 or _here.inside:
+    pays = work // GRAIN
+    if pays < 2 or _here.inside:
         return [(0, length)]
-    units = -(-length // multiple)
-    count = min(most, threads(), units)
+    units = length // multiple
+    count = min(pays, threads(), units, pays if most is None else most)
     if count < 2:
         return [(0, length)]
-    ends = [min(length, units * i // count * multiple) for i in range(count + 1)]
-    return list(pairwise(ends))
+    ends = [units * i // count * multiple for i in range(count)]
+    return list(pairwise([*ends, length]))
 
 
 def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
@@ -236,6 +239,19 @@ class _Job:
             raise interrupts[0]
 
 
+def _find_current_core() -> Callable[[], int]:
+    """Return the C library's function for the number of the core that runs the current thread."""
+    try:
+        import ctypes
+
+        found: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
+        found()
+        os.sched_getaffinity(0)
+    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+        return lambda: -1
+    return found
+
+
 class _Pool:
     """The threads, all of them asleep unless they run parts."""
 
@@ -274,12 +290,41 @@ class _Worker:
         self._context: Context | None = None
         self._wake = allocate_lock()
         self._wake.acquire()
-        threading.Thread(target=self._loop, name="gradtape-parts", daemon=True).start()
+        self._core = -1  # on which it has run
+        self._all = self._allowed = set(cores())
+        self._thread = threading.Thread(target=self._loop, name="gradtape-parts", daemon=True)
+        self._thread.start()
 
-    def start(self, job: _Job) -> None:
-        """Help with a job, in a copy of the current context."""
+    def start(self, job: _Job, core: int, busy: set[int]) -> None:
+        """Help with a job, in a copy of the current context.
+
+        Parameters
+        ----------
+        job
+            The job.
+        core
+            The core of the calling thread.
+        busy
+            Cores of other threads, to which that of this one is added.
+        """
         self._job, self._context = job, copy_context()
+        if core in self._allowed or self._core in busy:
+            self._avoid({core, *busy})
+        busy.add(self._core)
         self._wake.release()
+
+    def _avoid(self, busy: set[int]) -> None:
+        """Wake up on another core.
+
+        Systems often wake a thread on the core of the one that calls it. There it would wait until
+        the caller is preempted, some milliseconds later, whatever core has nothing to do.
+        """
+        allowed = self._all - busy
+        number = self._thread.native_id
+        if allowed and allowed != self._allowed and number is not None:
+            with suppress(OSError):
+                os.sched_setaffinity(number, allowed)
+                self._allowed = allowed
 
     def _loop(self) -> None:
         _here.inside = True
@@ -291,17 +336,19 @@ class _Worker:
             context.run(job.help)
             # a sleeping thread must not keep arrays alive
             self._job = self._context = job = context = None
+            self._core = current_core()
             self._pool.give(self)
 
 
 def _hand_out(job: _Job, helpers: int) -> None:
     """Let other threads help with a job, as many as are free."""
     most = threads() - 1
+    core, busy = current_core(), set[int]()
     for _ in range(helpers):
         worker = _now.pool.take(most)
         if worker is None:
             return
-        worker.start(job)
+        worker.start(job, core, busy)
 
 
 class _Now:
@@ -310,6 +357,7 @@ class _Now:
     pool = _Pool()
 
 
+current_core = _find_current_core()
 _here = _Here()
 _now = _Now()
 

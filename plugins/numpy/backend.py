@@ -16,7 +16,7 @@ from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
-from . import elementwise, indexing, linalg, network, reductions
+from . import convolution, elementwise, indexing, linalg, network, pooling, reductions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
-    rooms = (elementwise, indexing, linalg, network, reductions)
+    rooms = (convolution, elementwise, indexing, linalg, network, pooling, reductions)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}
 
 
