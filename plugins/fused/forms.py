@@ -2,7 +2,7 @@
 
 Forms contain only operations with a single correct rounding, so that results are NumPy's, bit for
 bit: arithmetic, roots, comparisons, conversions, and single-precision functions where they equal
-NumPy's. Functions of the C library differ from NumPy's in the last digit.
+NumPy's. Other functions have no form: a group calls NumPy's own (``inner_loops``).
 
 Single-precision functions are computed as NumPy does on processors with fused multiply-add. They
 consist of arithmetic only, so that a loop computes several elements at once, with NumPy's own range
@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Symbol, registry
-from ..planned import PlanStep, size_of
-from .compiler import LIBRARY
+from ..planned import PlanStep
 
 # -- functions in single precision -----------------------------------------------------------------
 
@@ -219,10 +218,6 @@ _OF_TRUTHS = {
     "logical_xor": _XOR,
     "not_equal": _XOR,
 }
-#: Functions of the C library.
-TRANSCENDENTAL = frozenset("cos exp expm1 log log1p sin tan tanh".split())
-#: Up to this number of elements, these functions are faster in a loop than a ufunc call.
-_FEW = 64
 _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
 #: The LLVM types of dtypes; that of booleans is for values, which take a byte in memory.
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
@@ -266,22 +261,13 @@ def form_of(step: PlanStep, exact: Container[str]) -> Form | None:
         form = _BY_KIND.get(of[0].kind, {}).get(step.op)
         if step.op in exact and of[0].char == "f":
             form = FUNCTIONS[step.op]
-        elif step.op in TRANSCENDENTAL and size_of(step.out) <= _FEW:
-            form = _called(step.op, of[0].char)
     elif step.op == "outer_products":
         form, of = _outer_product(TYPES[out.name]), [out, out]
     else:
         return None
-    if form is None or not all(map(_convertible, step.inputs, of)):
+    if form is None or not all(map(convertible, step.inputs, of)):
         return None
     return form, of
-
-
-def _called(op: str, char: str) -> tuple[str, ...] | None:
-    name = {"f": f"{op}f", "d": op}.get(char)
-    if name is None or not hasattr(LIBRARY, name):
-        return None
-    return (f"call {{t}} @{name}({{t}} {{0}})",)
 
 
 def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
@@ -297,7 +283,7 @@ def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
     return form
 
 
-def _convertible(x: Any, target: Any) -> bool:
+def convertible(x: Any, target: Any) -> bool:
     if type(x) is Symbol:
         return conversion(x.dtype, target) is not None
     try:

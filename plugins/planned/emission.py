@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
-    FirstRun,
     Symbol,
     begin_step,
     end_step,
@@ -23,6 +22,8 @@ from .rules import cast_into
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
 from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
 
+#: The kinds of steps that may write to a part of a larger array.
+_PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
 #: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
 
@@ -166,8 +167,9 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
-        if type(value) is FirstRun:
-            value.note_lookup(self.scope, name)
+        note_lookup = getattr(value, "note_lookup", None)
+        if note_lookup is not None:  # of a first run
+            note_lookup(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:
@@ -436,7 +438,7 @@ class Emission:
             for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
                 part = self.array(self.arena.view(number, _part(a, b, shape)))
                 kind = made[x].kind if x in made else None
-                placed = kind in (StepKind.ELEMENTWISE, StepKind.REDUCTION, StepKind.PRODUCT)
+                placed = kind in _PLACED
                 if placed and x not in self.fresh and x not in self.names:
                     self.names[x] = part
                 self._parts[flat, i] = part

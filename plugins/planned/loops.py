@@ -17,7 +17,15 @@ from .lowering import Lowering
 from .steps import PlanStep, StepKind, shape_of
 
 #: Steps that write their result to an array that they receive.
-_WRITING = frozenset({StepKind.ELEMENTWISE, StepKind.JOIN, StepKind.PRODUCT, StepKind.REDUCTION})
+_WRITING = frozenset(
+    {
+        StepKind.ELEMENTWISE,
+        StepKind.JOIN,
+        StepKind.KERNEL,
+        StepKind.PRODUCT,
+        StepKind.REDUCTION,
+    }
+)
 
 
 def write_loop(emission: Emission, step: PlanStep) -> None:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import Parameter, signature
 from itertools import chain
 from operator import methodcaller
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -101,7 +104,7 @@ class Lowering:
         needed, kept = set(ends), []
         for step in reversed(self.steps):
             step = trimmed(step, needed) if step.kind is StepKind.LOOP else step
-            called = step.kind in (StepKind.CALL, StepKind.LOOP)
+            called = step.kind in (StepKind.CALL, StepKind.KERNEL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
@@ -201,11 +204,21 @@ class Lowering:
         name, run, view = node.op.name, self._checked_kernel(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = self.scalars(node, inputs)
+        kind = StepKind.KERNEL if self._writes(node) else StepKind.CALL
         self.steps.append(
-            PlanStep(
-                StepKind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view
-            )
+            PlanStep(kind, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
+
+    def _writes(self, node: Node) -> bool:
+        """Return whether a node's kernel can write its result to an array that it receives."""
+        if not self.on_host or self._reason(node) or node.several or len(node.outputs) != 1:
+            return False
+        kernel: Any = kernel_of(node, self.owner)
+        kernel = kernel.func if type(kernel) is partial else kernel
+        if type(kernel) is not FunctionType:
+            return False
+        given = signature(kernel).parameters.get("out")
+        return given is not None and given.kind is Parameter.KEYWORD_ONLY
 
     def _checked_kernel(self, node: Node) -> Callable[..., Any]:
         """Return a node's kernel, whose first results are compared with the trace's."""
