@@ -213,8 +213,8 @@ class Source:
                     with ExitStack() as inside:
                         loop = writer.loop("0", rows, hint=self._hint(split, rows))
                         row = inside.enter_context(loop)
-                        inner = self._nest(range(split + 1, len(self.lengths)))
-                        inner = [inside.enter_context(x) for x in inner]
+                        others = self._nest(range(split + 1, len(self.lengths)))
+                        inner = [inside.enter_context(x) for x in others]
                         whole = writer.place([start, row], [1, 1])
                         local = writer.place([row, *inner], self._around)
                         self._body(number, each, [*places, whole, *inner], local)
