@@ -19,14 +19,13 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..core.extend import DISABLE, cores, lazy_module, public_package, quota, registry, threads
 from ..plugins.numpy.backend import NEEDED, pools
+from ..training.threads import COSTLY, too_many
 from .launching import THREADS
 from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend
 
 #: The parts of a section with a meaning, and their types.
 _PARTS = {"lines": list, "advice": list, "variables": list, "packages": dict}
-#: The ratio of times above which the advice mentions threads.
-COSTLY = 1.3
 #: Times a matrix product of a small network; prints the median and the 99th percentile in µs.
 PRODUCT = """
 import time, numpy as np
@@ -304,11 +303,9 @@ def _advice(found: dict[str, Any]) -> list[str]:
         "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1). "
         "(Several processes should together have as many threads as there are cores.)"
     )
-    if of_blas > usable:
-        advice.append(
-            f"BLAS starts {of_blas} threads, but this process has {usable:g} cores: the threads "
-            f"wait for each other. {bound}"
-        )
+    wrong = too_many(of_blas, usable)
+    if wrong is not None:
+        advice.append(f"{wrong} {bound}")
     elif found.get("product"):
         median, worst = _ratios(found["product"])
         if median > COSTLY or worst > 10 * COSTLY:

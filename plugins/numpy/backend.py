@@ -7,17 +7,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable
 from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
-from . import elementwise, indexing, linalg, network, reductions
+from . import convolution, elementwise, indexing, linalg, network, pooling, reductions
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ZERO = bytes(16)
 
@@ -80,7 +82,7 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
-    rooms = (elementwise, indexing, linalg, network, reductions)
+    rooms = (convolution, elementwise, indexing, linalg, network, pooling, reductions)
     return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}
 
 

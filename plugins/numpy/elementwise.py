@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import F, ScalarTable
 from ..ops.common.kernels import all_between
@@ -30,7 +29,10 @@ from ..ops.network.gated_activations import (
 )
 from ..ops.network.sigmoids import SIGMOID_DIGITS, sigmoid_slope_kernel
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 _NUMBERS = ScalarTable(np.array)
 

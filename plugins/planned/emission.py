@@ -24,6 +24,8 @@ from .sharing import call_into, write_shared
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
 from .writing import in_blocks, placed_parts, write_group, write_parts
 
+#: The kinds of steps that may write to a part of a larger array.
+_PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
 #: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
 
@@ -148,6 +150,10 @@ class Emission:
         self._source_of[name] = number
         return name
 
+    def number_of(self, x: Symbol) -> int | None:
+        """Return the number of a value's array of the arena; None if it has another array."""
+        return self._source_of.get(self.names.get(x, ""))
+
     def _expire(self, moment: int, before: PlanStep | None = None) -> None:
         """Free the buffers whose last read is in this step; ``before`` may overwrite some."""
         for x in self._ends.get(moment, ()):
@@ -216,7 +222,8 @@ class Emission:
             for item in self._moments
             if not isinstance(item, StackedSteps) and id(item) not in self._run
         ]
-        self._joined = placed_parts(self, by_numpy)
+        loops = [item for item in self._moments if id(item) in self._run]
+        self._joined = placed_parts(self, by_numpy, loops)
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
             if isinstance(item, LoopGroup):
@@ -329,7 +336,7 @@ class Emission:
     def _static(self, step: PlanStep) -> bool:
         """Create a view of a buffer once, with the buffers, instead of in each call."""
         (source,) = step.inputs
-        number = self._source_of.get(self.names.get(source, ""))
+        number = self.number_of(source)
         if number is None or step.out in self.fresh:
             return False
         array = self.arena.model(number)  # with its strides: a reshape may or may not copy
@@ -440,7 +447,7 @@ class Emission:
             for i, (x, (a, b, shape)) in enumerate(zip(row, pack.bounds, strict=True)):
                 part = self.array(self.arena.view(number, _part(a, b, shape)))
                 kind = made[x].kind if x in made else None
-                placed = kind in (StepKind.ELEMENTWISE, StepKind.REDUCTION, StepKind.PRODUCT)
+                placed = kind in _PLACED
                 if placed and x not in self.fresh and x not in self.names:
                     self.names[x] = part
                 self._parts[flat, i] = part

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import Parameter, signature
 from itertools import chain
 from operator import methodcaller
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -34,6 +37,7 @@ from ...core.extend import (
     local_constants,
     registry,
 )
+from .batching import batched
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -95,15 +99,15 @@ class Lowering:
         self.inputs = list(program.inputs)
         self.outputs = [self.look(x) for x in program.outputs]
         self.updates = {v: self.look(x) for v, x in program.updates.items()}
-        needed = {*self.outputs, *self.updates.values()}
-        kept = []
+        ends = [*self.outputs, *self.updates.values()]
+        needed, kept = set(ends), []
         for step in reversed(self.steps):
-            called = step.kind in (StepKind.CALL, StepKind.LOOP)
+            called = step.kind in (StepKind.CALL, StepKind.KERNEL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
                 needed.update(step.symbols)
-        self.steps = kept[::-1]
+        self.steps = batched(kept[::-1], ends) if self.on_host else kept[::-1]
 
     def look(self, x: Any) -> Any:
         """Return the symbol that replaces a value; scalars stay as they are."""
@@ -169,6 +173,15 @@ class Lowering:
             self.made[known] = step
         return known
 
+    def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
+        """Add the steps of another graph, for these inputs; return its outputs."""
+        for x, value in zip(graph.inputs, values, strict=True):
+            self.same(x, value)
+        self.known.update(local_constants(graph, ()))
+        for node in graph.nodes:
+            self._lower(node)
+        return [self.look(x) for x in graph.outputs]
+
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; nodes ``inside`` a kernel must not become calls."""
         if isinstance(node.op, Read):
@@ -189,11 +202,21 @@ class Lowering:
         name, run, view = node.op.name, self._checked_kernel(node), _view_of(node)
         self.calls[name, why] = self.calls.get((name, why), 0) + 1
         scalars = self.scalars(node, inputs)
+        kind = StepKind.KERNEL if self._writes(node) else StepKind.CALL
         self.steps.append(
-            PlanStep(
-                StepKind.CALL, name, run, inputs, node.outputs, {}, node.several, scalars, view
-            )
+            PlanStep(kind, name, run, inputs, node.outputs, {}, node.several, scalars, view)
         )
+
+    def _writes(self, node: Node) -> bool:
+        """Return whether a node's kernel can write its result to an array that it receives."""
+        if not self.on_host or self._reason(node) or node.several or len(node.outputs) != 1:
+            return False
+        kernel: Any = kernel_of(node, self.owner)
+        kernel = kernel.func if type(kernel) is partial else kernel
+        if type(kernel) is not FunctionType:
+            return False
+        given = signature(kernel).parameters.get("out")
+        return given is not None and given.kind is Parameter.KEYWORD_ONLY
 
     def _checked_kernel(self, node: Node) -> Callable[..., Any]:
         """Return a node's kernel, whose first results are compared with the trace's."""

@@ -2,12 +2,6 @@
 
 The steps compute in the same order as the kernel of the ufunc or of ``plugins.numpy``, so that the
 numbers are the same.
-
-Products with a factor that has a single 1 in each row need no multiplications by 0. Jacobians start
-with an identity matrix, and multiply it by weights and by the slopes of activations.
-``matmul(identity * s, w)`` is ``s[b, o] * w[o, h]``, unless there is an infinity or nan: times 0 it
-is nan, and spreads over its row. Each run checks for that, and then multiplies as the program says.
-The sum of a product starts with +0, so the result has no -0.
 """
 
 from __future__ import annotations
@@ -20,101 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from .einsum_rules import einsum, einsum_adjoint
+from .hoisting import Hoisting
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
+from .one_hot import one_hot_product
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
 if TYPE_CHECKING:
     from .lowering import Lowering
-
-# -- products with one 1 in each row ---------------------------------------------------------------
-
-
-#: Larger constants are not checked.
-_LARGEST = 2**20
-
-
-def one_hot_product(
-    lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, right: bool = False
-) -> bool:
-    """Add a step for ``matmul(x, y)`` if each row of ``x`` has one nonzero number.
-
-    Parameters
-    ----------
-    lowering
-        The lowering to which the step is added.
-    x, y
-        The factors; ``x`` of any rank, ``y`` a matrix.
-    out
-        The product.
-    right
-        Whether to transpose ``y``.
-    """
-    view = lowering.made.get(y)
-    if view is not None and view.op == "transpose" and view.run(np.empty((1, 2))).shape == (2, 1):
-        (y,), right = view.inputs, not right
-    places = _places(lowering.known.get(x))
-    if places is not None:
-        run = _rows_of_unit(lowering.known[x], places, right)
-        params = {"x": id(x), "turned": right}
-        lowering.append(PlanStep(StepKind.PRODUCT, "one_hot_rows", run, (y,), (out,), params))
-        return True
-    step = lowering.made.get(x)
-    if step is None or step.op != "multiply" or len(shape_of(x)) != 3:
-        return False
-    for one_hot, slopes in (step.inputs, step.inputs[::-1]):
-        if type(one_hot) is not Symbol or type(slopes) is not Symbol:
-            continue
-        one_hot = lowering.repeated.get(one_hot, one_hot)
-        count, batch, inner = shape_of(x)
-        places = _places(lowering.known.get(one_hot))
-        fits = shape_of(one_hot) == (count, 1, inner) and shape_of(slopes) == (batch, inner)
-        if places is None or not fits or slopes.dtype != x.dtype:
-            continue
-        run = _scaled_rows(lowering.known[one_hot], places, right)
-        params = {"x": id(one_hot), "turned": right}
-        op = "one_hot_rows"
-        if count == inner and bool((places == np.arange(count)).all()):
-            op = "outer_products"  # out[o, b, h] is slopes[b, o] * y[o, h]
-        lowering.append(PlanStep(StepKind.PRODUCT, op, run, (slopes, y), (out,), params))
-        lowering.optional.add(x)
-        return True
-    return False
-
-
-def _places(x: Any) -> Any:
-    """Return the position of the 1 in each row of an array; None if there are other rows."""
-    if not isinstance(x, np.ndarray) or not 1 < x.size <= _LARGEST or x.dtype.char not in "fd":
-        return None
-    if np.count_nonzero(x) != x.size // x.shape[-1]:
-        return None
-    places = x.argmax(-1)
-    ones = np.take_along_axis(x, places[..., None], -1)
-    return places.reshape(-1) if bool((ones == 1).all()) else None
-
-
-def _rows_of_unit(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
-    def run(y: Any, out: Any = None) -> Any:
-        y = y.T if right else y
-        if not np.isfinite(y).all():
-            return np.matmul(one_hot, y, out)
-        rows = y[places].reshape(*one_hot.shape[:-1], y.shape[-1])
-        return np.add(rows, 0, out)
-
-    return run
-
-
-def _scaled_rows(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
-    def run(slopes: Any, y: Any, out: Any = None) -> Any:
-        y = y.T if right else y
-        if not (np.isfinite(slopes).all() and np.isfinite(y).all()):
-            return np.matmul(one_hot * slopes, y, out)
-        # like matmul, it starts its sums of one term with +0
-        return np.einsum("ob,oh->obh", slopes.T[places], y[places], out=out)
-
-    return run
-
 
 # -- rules -----------------------------------------------------------------------------------------
 
@@ -135,6 +44,20 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
 
 def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
     return lambda lowering, node: _reduced(lowering, node, ufunc, node.outputs[0])
+
+
+def _truth(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
+    """Return the rule of a reduction to booleans; as a step, it may turn out not to be needed."""
+
+    def rule(lowering: Lowering, node: Node) -> bool:
+        (x,), (out,), params = node.inputs, node.outputs, {"axis": None, "keepdims": False}
+        if not lowering.on_host or x.dtype.kind not in "biuf" or not shape_of(x):
+            return False
+        params.update(node.params)
+        lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **params)
+        return True
+
+    return rule
 
 
 def _mean(lowering: Lowering, node: Node) -> bool:
@@ -367,8 +290,12 @@ def _scan(lowering: Lowering, node: Node) -> bool:
     body = scan_body(node)
     if body is None:
         return False
-    run = kernel_of(node, lowering.owner)
-    lowering.steps.append(PlanStep(StepKind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    loop = Hoisting(node, body)
+    loop.lower(lowering)
+    if loop.outputs:
+        run = kernel_of(node, lowering.owner)
+        step = PlanStep(StepKind.LOOP, "scan", run, loop.inputs, loop.outputs, loop.settings)
+        lowering.steps.append(step)
     return True
 
 
@@ -490,6 +417,8 @@ RULES: dict[str, Rule] = {
             "sum": _reduction(np.add),
             "max": _reduction(np.maximum),
             "min": _reduction(np.minimum),
+            "any": _truth(np.logical_or),
+            "all": _truth(np.logical_and),
             "mean": _mean,
             "unbroadcast_like": _unbroadcast,
             "matmul": _matmul,
@@ -507,6 +436,8 @@ RULES: dict[str, Rule] = {
             "broadcast_like": _repeated,
             "broadcast_to": _repeated,
             "unreduce_like": _unreduced,
+            "einsum": einsum,
+            "einsum_adjoint": einsum_adjoint,
             "getitem": read,
             "index_add_like": place,
             "index_add_all_like": place_all,

@@ -39,6 +39,8 @@ class StepKind(Enum):
     VIEW = "view"
     #: ``run(*inputs)`` is anything else: a kernel, called as in the plain executor.
     CALL = "call"
+    #: ``run(*inputs, out=out)``: a kernel that can write its result to an array that it receives.
+    KERNEL = "kernel"
     #: ``run(*inputs, out)`` concatenates arrays of one dtype; params ``axis``.
     JOIN = "join"
     #: The body of a scan, run step by step; params are those of the op. See ``looping``.

@@ -155,10 +155,14 @@ def _blocks(group: LoopGroup) -> tuple[int, int]:
 
 
 #: The maximum size in bytes of a result whose memory exists before its parts are computed.
-_LARGEST_JOINED = 2**18
+_LARGEST_JOINED = 2**20
+#: Steps that write to arrays of any strides.
+_PLACED = frozenset({StepKind.ELEMENTWISE, StepKind.JOIN})
 
 
-def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[str]]:
+def placed_parts(
+    emission: Emission, items: Iterable[Any], others: Iterable[LoopGroup]
+) -> dict[Symbol, list[str]]:
     """Make parts of results be computed in place; return the names of the parts.
 
     Parameters
@@ -167,11 +171,14 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
         The emission, before the items are written.
     items
         The groups and steps that run as ufuncs, which write to arrays of any strides.
+    others
+        The groups that run as loops, which write to contiguous arrays.
     """
     steps = [step for x in items for step in ([x] if isinstance(x, PlanStep) else x.steps)]
-    made = {step.out for step in steps if step.kind is StepKind.ELEMENTWISE}
+    made = {step.out for step in steps if step.kind in _PLACED}
+    contiguous = {step.out for group in others for step in group.steps}
     found = {}
-    for step in steps:
+    for step in reversed(steps):  # a part may be joined of parts
         if (
             step.kind is not StepKind.JOIN
             or step.out in emission.fresh
@@ -179,6 +186,8 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
         ):
             continue
         free = {x for x, n in Counter(step.inputs).items() if n == 1 and x in made}
+        if step.params["axis"] == 0 and step.out not in emission.names:
+            free |= {x for x, n in Counter(step.inputs).items() if n == 1 and x in contiguous}
         free -= emission.fresh | set(emission.names)
         if free:
             found[step.out] = _parts(emission, step, free)
@@ -188,11 +197,12 @@ def placed_parts(emission: Emission, items: Iterable[Any]) -> dict[Symbol, list[
 def _parts(emission: Emission, step: PlanStep, free: set[Symbol]) -> list[str]:
     """Return the names of a result's parts; they become the names of the ``free`` values."""
     out, axis = step.out, step.params["axis"]
-    number = None
     if out not in emission.names:
         slot = emission.arena.slot(bytes_of(out))
         number = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
         emission.names[out] = emission.array(number)
+    else:
+        number = emission.number_of(out)
     parts, end = [], 0
     for x in step.inputs:
         start, end = end, end + shape_of(x)[axis]

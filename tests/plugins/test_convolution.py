@@ -126,7 +126,7 @@ SETTINGS = [
 @pytest.mark.parametrize("block", [1, 300, 2000, 1 << 21])
 @pytest.mark.parametrize(("x", "w", "settings"), SETTINGS)
 def test_portable_and_numpy_kernels_agree(x, w, settings, block, monkeypatch):
-    monkeypatch.setattr("gradtape.plugins.numpy.network._BLOCK", block)
+    monkeypatch.setattr("gradtape.plugins.numpy.convolution._BLOCK", block)
     x, w = R(*x), R(*w)
     registry = gt.registry()
     y = registry.ops["conv"].kernel(np, x, w, **settings)
@@ -146,6 +146,132 @@ def test_portable_and_numpy_kernels_agree(x, w, settings, block, monkeypatch):
         )
         portable = kernel(strict, *map(strict.asarray, arrays), **params)
         np.testing.assert_allclose(np.asarray(portable), want, atol=1e-13)
+
+
+def random_windows(rng, channels):
+    """Draw the shapes of images and filters, and settings of a convolution that fit."""
+    n = int(rng.integers(1, 4))
+    kernel, strides, dilations = (rng.integers(1, high, n).tolist() for high in (4, 3, 3))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    sizes = [span + int(rng.integers(0, 12 // n)) for span in spans]
+    pads = tuple((int(a), int(b)) for a, b in rng.integers(0, 4, (n, 2)))
+    settings = {
+        "strides": tuple(strides),
+        "padding": ["same", "valid", pads][rng.integers(3)],
+        "dilations": tuple(dilations),
+    }
+    shape = (int(rng.integers(1, 4)), *sizes, channels)
+    return shape, (*kernel, channels, int(rng.integers(1, 20))), settings
+
+
+def array_in_any_layout(rng, values):
+    """Return the same values, perhaps with other strides."""
+    return values if rng.integers(2) else np.asfortranarray(values)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_kernels_agree_for_random_windows(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    block = [1, 300, 1 << 20][seed % 3]
+    monkeypatch.setattr("gradtape.plugins.numpy.convolution._BLOCK", block)
+    shape, filters, settings = random_windows(rng, int(rng.integers(1, 7)))
+    dtype = ["f", "d", "D"][rng.integers(3)]
+    x, w = (rng.integers(-4, 5, s).astype(dtype) for s in (shape, filters))
+    registry = gt.registry()
+    y = registry.ops["conv"].kernel(np, x, w, **settings)
+    g = rng.integers(-4, 5, y.shape).astype(dtype)
+    for name, arrays in [
+        ("conv", (x, w)),
+        ("conv_to_images", (g, w, x)),
+        ("conv_to_filters", (g, x, w)),
+        ("conv_transpose", (g, w)),
+    ]:
+        kernel = registry.kernels[name, "numpy"]
+        want = registry.ops[name].kernel(np, *arrays, **settings)
+        arrays = [array_in_any_layout(rng, a) for a in arrays]
+        found = kernel(*arrays, **settings)
+        np.testing.assert_array_equal(found, want)  # exact, since they sum integers
+        assert found.dtype == want.dtype
+        out = np.full(want.shape, np.nan, want.dtype)
+        assert kernel(*arrays, **settings, out=out) is out
+        np.testing.assert_array_equal(out, want)
+
+
+def random_pooling(rng):
+    """Draw images with ties, infinities and perhaps nan, and the parameters of an op of pools."""
+    n = int(rng.integers(1, 4))
+    window = tuple(rng.integers(1, 4, n).tolist())
+    apart = rng.integers(3)  # adjacent windows most of the time
+    strides = window if apart else tuple(rng.integers(1, 4, n).tolist())
+    sizes = [k + int(rng.integers(0, 8)) for k in window]
+    dtype = ["f", "d", "e", "i"][rng.integers(4)]
+    x = rng.integers(-2, 3, (int(rng.integers(1, 4)), *sizes, int(rng.integers(1, 5))))
+    x = x.astype(dtype)
+    if dtype != "i":
+        x[rng.random(x.shape) < 0.1] = -np.inf
+        if rng.integers(2):
+            x[rng.random(x.shape) < 0.1] = np.nan
+    padding = ["valid", "same"][rng.integers(2)]
+    return x, {"window": window, "strides": strides, "padding": padding}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_pooling_kernels_agree_for_random_windows(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr("gradtape.plugins.numpy.pooling._BLOCK", [1, 300, 1 << 20][seed % 3])
+    x, params = random_pooling(rng)
+    registry = gt.registry()
+    y = registry.ops["max_pool"].kernel(np, x, **params)
+    g = rng.standard_normal(y.shape).astype(x.dtype if x.dtype.kind == "f" else "d")
+    g[rng.random(y.shape) < 0.1] = np.inf
+    calls = [("max_pool", (x,)), ("max_pool_scatter", (g, x, y))]
+    if x.dtype.kind == "f":
+        calls += [("avg_pool", (x,)), ("avg_pool_scatter", (g, x))]
+    for name, arrays in calls:
+        kernel = registry.kernels[name, "numpy"]
+        with np.errstate(invalid="ignore"):
+            want = registry.ops[name].kernel(np, *arrays, **params)
+            arrays = [array_in_any_layout(rng, a) for a in arrays]
+            found = kernel(*arrays, **params)
+            out = np.full(want.shape, 77, want.dtype)
+            assert kernel(*arrays, **params, out=out) is out
+        np.testing.assert_array_equal(found, want)
+        np.testing.assert_array_equal(out, want)
+        assert found.dtype == want.dtype
+
+
+@pytest.mark.parametrize("executor", ["planned", "fused"])
+def test_a_compiled_step_has_the_bits_of_the_plain_one(executor):
+    if executor == "fused":
+        pytest.importorskip("llvmlite")
+    images, labels = R(4, 9, 9, 1).astype("f"), np.array([0, 1, 2, 1])
+    shapes = [(3, 3, 1, 4), (4,), (2, 2, 4, 3), (3,), (12, 3)]
+    weights = [R(*shape).astype("f") for shape in shapes]
+
+    def trained(how):
+        variables = [gt.Variable(w) for w in weights]
+        optimizer = gt.training.Adam(0.01)
+
+        @gt.function(executor=how)
+        def step(x, labels):
+            a, b, c, d, e = variables
+            with gt.GradientTape() as tape:
+                tape.watch(x)
+                h = gt.nn.max_pool2d(gt.nn.relu(gt.nn.conv2d(x, a, padding="same") + b), 2)
+                h = gt.nn.avg_pool2d(gt.nn.conv2d(h, c, padding="same") + d, 2)
+                logits = gt.reshape(h, (-1, 12)) @ e
+                loss = gt.mean(
+                    gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+                )
+            *grads, to_x = tape.gradient(loss, [*variables, x])
+            optimizer.apply_gradients(zip(grads, variables, strict=True))
+            return loss, to_x
+
+        found = [step(gt.constant(images), labels) for _ in range(3)]
+        return [a.numpy() for pair in found for a in pair] + [v.numpy() for v in variables]
+
+    for mine, theirs in zip(trained(executor), trained("plain"), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("padding", ["same", "valid"])

@@ -16,6 +16,7 @@ KERNELS = {
     name: kernel for (name, owner), kernel in gt.registry().kernels.items() if owner == "numpy"
 }
 CONVOLUTIONS = {"conv", "conv_to_filters", "conv_to_images", "conv_transpose"}
+POOLING = {"avg_pool", "avg_pool_scatter", "max_pool", "max_pool_scatter"}
 
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]
@@ -117,8 +118,8 @@ def test_those_of_networks_agree_and_leave_their_inputs(sample, dtype):
 
 
 def test_every_kernel_is_sampled():
-    # those of convolutions in test_convolution.py
-    assert {name for name, _, _ in (*SAMPLES, *NETWORK)} | CONVOLUTIONS == set(KERNELS)
+    # those of convolutions and pooling in test_convolution.py
+    assert {name for name, _, _ in (*SAMPLES, *NETWORK)} | CONVOLUTIONS | POOLING == set(KERNELS)
 
 
 def test_what_is_repeated_is_read_only():

@@ -20,7 +20,8 @@ from ..common.op_builders import named, op
 from .windows import Padding, Sizes, Windows, as_padding, of_rank, per_axis, window_counts
 
 
-def _pool(x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
+def pool_windows(x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
+    """Return the windows on images of the shape of ``x``."""
     return Windows(x.shape[1:-1], window, strides, padding, (1,) * len(window))
 
 
@@ -38,6 +39,12 @@ def _pool_shape(name: str, x: Any, window: Sizes, strides: Sizes, padding: Paddi
     return (x[0], *window_counts(x[1:-1], window, settings), x[-1])
 
 
+def checked_windows(name: str, x: Any, window: Sizes, strides: Sizes, padding: Padding) -> Windows:
+    """Return the windows on images of the shape of ``x``; raise if they do not fit."""
+    _pool_shape(name, x.shape, window, strides, padding)
+    return pool_windows(x, window, strides, padding)
+
+
 def _pool_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str, Any]) -> Any:
     """Batching rule of ops that process each image separately."""
     xs = together(xs, batched)
@@ -49,9 +56,9 @@ def _lowest(xp: Any, dtype: Any) -> Any:
     return -np.inf if kind_of(dtype) == "f" else xp.iinfo(dtype).min
 
 
-def _max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
-    _pool_shape("max_pool", x.shape, window, strides, padding)
-    where = _pool(x, window, strides, padding)
+def max_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+    """Return the largest element of each window."""
+    where = checked_windows("max_pool", x, window, strides, padding)
     x = where.padded(xp, x, _lowest(xp, x.dtype))
     largest = None
     for _, part in where.parts():
@@ -76,10 +83,11 @@ def _firsts(xp: Any, x: Any, out: Any, where: Windows) -> Iterator[tuple[Any, An
 
 
 @functools.partial(in_float32, ignored=("x", "largest"))
-def _max_scatter(
+def max_scatter_kernel(
     xp: Any, g: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:
-    where = _pool(x, window, strides, padding)
+    """Add ``g`` at the positions of the first largest elements."""
+    where = pool_windows(x, window, strides, padding)
     total = xp.zeros((x.shape[0], *where.padded_sizes, x.shape[-1]), dtype=g.dtype)
     nothing = xp.zeros_like(g)
     for at, hit in _firsts(xp, x, largest, where):
@@ -90,7 +98,7 @@ def _max_scatter(
 def _max_gather(
     xp: Any, d: Any, x: Any, largest: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:
-    where = _pool(x, window, strides, padding)
+    where = pool_windows(x, window, strides, padding)
     d = where.padded(xp, d)
     picked = xp.zeros(largest.shape, dtype=d.dtype)
     for at, hit in _firsts(xp, x, largest, where):
@@ -100,7 +108,7 @@ def _max_gather(
 
 _max_pool = op(
     "max_pool",
-    _max_pool_kernel,
+    max_pool_kernel,
     gradients={
         "x": lambda g, x, out, window, strides, padding: F.max_pool_scatter(
             g, x, out, window=window, strides=strides, padding=padding
@@ -115,7 +123,7 @@ _max_pool = op(
 )
 op(
     "max_pool_scatter",
-    _max_scatter,
+    max_scatter_kernel,
     gradients={
         "g": lambda g, x, largest, window, strides, padding: F.max_pool_gather(
             g, x, largest, window=window, strides=strides, padding=padding
@@ -158,9 +166,9 @@ def _counts(xp: Any, where: Windows, like: Any) -> Any:
 
 
 @in_float32
-def _avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
-    _pool_shape("avg_pool", x.shape, window, strides, padding)
-    where = _pool(x, window, strides, padding)
+def avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding: Padding) -> Any:
+    """Return the mean of each window."""
+    where = checked_windows("avg_pool", x, window, strides, padding)
     padded = where.padded(xp, x)
     total = xp.zeros((x.shape[0], *where.out, x.shape[-1]), dtype=x.dtype)
     for _, part in where.parts():
@@ -169,10 +177,11 @@ def _avg_pool_kernel(xp: Any, x: Any, *, window: Sizes, strides: Sizes, padding:
 
 
 @in_float32
-def _avg_scatter(
+def avg_scatter_kernel(
     xp: Any, g: Any, like: Any, *, window: Sizes, strides: Sizes, padding: Padding
 ) -> Any:
-    where = _pool(like, window, strides, padding)
+    """Distribute ``g`` over the elements of each window."""
+    where = pool_windows(like, window, strides, padding)
     total = xp.zeros((like.shape[0], *where.padded_sizes, like.shape[-1]), dtype=g.dtype)
     share = g / _counts(xp, where, g)
     for _, part in where.parts():
@@ -182,7 +191,7 @@ def _avg_scatter(
 
 _avg_pool = op(
     "avg_pool",
-    _avg_pool_kernel,
+    avg_pool_kernel,
     gradients={
         "x": lambda g, x_like, window, strides, padding: F.avg_pool_scatter(
             g, x_like, window=window, strides=strides, padding=padding
@@ -199,7 +208,7 @@ _avg_pool = op(
 )
 op(
     "avg_pool_scatter",
-    _avg_scatter,
+    avg_scatter_kernel,
     gradients={
         "g": lambda g, window, strides, padding: F.avg_pool(
             g, window=window, strides=strides, padding=padding

@@ -147,6 +147,38 @@ def test_a_kernel_that_a_plugin_brings_is_called() -> None:
         gt.unregister_plugin("planned_test")
 
 
+def test_a_kernel_of_a_plugin_may_write_to_a_buffer() -> None:
+    double = Op("planned_test::double", lambda xp, x: x * 2, infer=lambda x: (x.shape, x.dtype))
+    given: list[Any] = []
+
+    def doubled(x: Any, *, out: Any = None) -> Any:
+        given.append(out)
+        return np.add(x, x, out=out)
+
+    class Plugin:
+        @hookimpl
+        def gradtape_ops(self) -> list[Op]:
+            return [double]
+
+        @hookimpl
+        def gradtape_kernels(self) -> dict[Any, Any]:
+            return {("planned_test::double", "numpy"): doubled}
+
+    gt.register_plugin(Plugin(), "planned_test")
+    try:
+        f = planned()(lambda x: (gt.exp(double(x)), double(x + 1)))
+        for _ in range(3):
+            inner, returned = f(gt.ones(3))
+            assert inner.tolist() == pytest.approx([np.exp(2)] * 3)
+            assert returned.tolist() == [4.0] * 3
+    finally:
+        gt.unregister_plugin("planned_test")
+    assert given[:2] == [None, None]  # the first results are checked
+    buffers = [out for out in given if out is not None]
+    assert len(buffers) == 2  # a result that is returned is new
+    assert buffers[0] is buffers[1]
+
+
 def test_variables_with_other_updates_are_packed_apart() -> None:
     ws = [gt.Variable(np.full(n, 2.0, "float32")) for n in (3, 4, 5, 6, 7)]
 
