@@ -121,7 +121,9 @@ class Source:
     def _hints(self) -> list[str]:
         """Return the hints for a short loop; LLVM warns if it cannot follow them."""
         length = self.lengths[-1]
-        if length < 4:
+        # every other number of 8 cannot be read 8 at a time
+        apart = any(strides[-1] > 1 for strides in self.strides.values())
+        if length < 4 or apart:
             return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
         return [
             "!0 = distinct !{!0, !1, !2}",
