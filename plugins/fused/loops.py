@@ -250,14 +250,17 @@ def _exact() -> frozenset[str]:
     samples = {name: {"exp": small, "log": positive}.get(name, x) for name in FUNCTIONS}
     whole = LoopGroup(x.shape)
     nowhere: Any = None
-    values = {}
+    values: dict[Symbol, Any] = {}
+    forms: dict[PlanStep, Form] = {}
     for name, sample in samples.items():
         given, out = (Symbol(nowhere, x.shape, x.dtype) for _ in range(2))
         values[given], values[out] = sample, np.ones_like(x)
-        run = getattr(np, name)
-        whole.steps.append(PlanStep(StepKind.ELEMENTWISE, name, run, (given,), (out,)))
+        step = PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
+        whole.steps.append(step)
+        form = form_of(step, FUNCTIONS)
+        assert form is not None
+        forms[step] = form
     whole.close(lambda symbol: True)
-    forms = {step: form_of(step, FUNCTIONS) for step in whole.steps}
     loop = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
     loop(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
     pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]
