@@ -117,7 +117,12 @@ class MeasuredLoops(Emitter):
             mine, other = _times(ways, arrays)
         if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
             return None
-        return f"measured: {mine * 1e6:.3g} µs as a loop, {other * 1e6:.3g} µs as ufuncs"
+        return f"measured: {in_microseconds(mine)} as a loop, {in_microseconds(other)} as ufuncs"
+
+
+def in_microseconds(seconds: float) -> str:
+    """Return a duration as text."""
+    return f"{round(seconds * 1e6, 1 if seconds < 1e-4 else None):,} µs"
 
 
 def in_words(error: Exception) -> str:
