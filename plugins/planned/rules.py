@@ -24,6 +24,7 @@ from .one_hot import one_hot_product
 from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
+from .triangular import solve_triangular
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -452,6 +453,7 @@ RULES: dict[str, Rule] = {
             "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
+            "solve_triangular": solve_triangular,
             "split": _split,
             "concatenate": _concatenate,
             "broadcast_like": _repeated,
