@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import decode_index
+from ...core.extend import decode_index, in_parallel, parts
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
 from ..ops.indexing.getitem import index_add_kernel
@@ -99,7 +99,26 @@ def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...
 
 
 def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
+    if axis == 0 and indices.size >= _MANY:
+        rows = _taken_rows(x, indices)
+        if rows is not None:
+            return rows
     return x.take(indices, axis)
+
+
+def _taken_rows(x: Array, indices: Array) -> Array | None:
+    """Return rows that threads copy at once; None if that does not pay, or an index is wrong."""
+    count, shape = indices.size, x.shape[1:]
+    pieces = parts(count, 2 * count * prod(shape) * x.itemsize)
+    if len(pieces) == 1 or indices.dtype.kind != "i":
+        return None
+    numbers = indices.reshape(-1)
+    if numbers.min() < -len(x) or numbers.max() >= len(x):
+        return None
+    rows = np.empty((count, *shape), x.dtype)
+    # indices are in range, so they need not be checked again: "wrap" is for the negative ones
+    in_parallel(lambda a, z: x.take(numbers[a:z], 0, rows[a:z], "wrap"), pieces)
+    return rows.reshape(*indices.shape, *shape)
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:

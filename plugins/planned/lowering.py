@@ -39,6 +39,7 @@ from ...core.extend import (
     registry,
 )
 from .batching import batched
+from .hoisting import trimmed
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -105,6 +106,7 @@ class Lowering:
         ends = [*self.outputs, *self.updates.values()]
         needed, kept = set(ends), []
         for step in reversed(self.steps):
+            step = trimmed(step, needed) if step.kind is StepKind.LOOP else step
             called = step.kind in (StepKind.CALL, StepKind.KERNEL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:

@@ -228,10 +228,26 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
         elementwise(lowering, np.square, x, out=out)
         return True
+    if _is_plain_power(x, exponent):
+        elementwise(lowering, np.power, x, exponent, out=out)
+        return True
     scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
     lowering.append(PlanStep(StepKind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
+
+
+def _is_plain_power(x: Symbol, exponent: Any) -> bool:
+    """Return whether NumPy's operator calls the ufunc, and no other one."""
+    if not shape_of(x):
+        return False
+    if type(exponent) is Symbol:
+        return shape_of(exponent) != () and exponent.dtype == x.dtype
+    return (
+        type(exponent) in (int, float)
+        and exponent not in (-1, 0, 0.5, 1, 2)
+        and -99 < exponent < 99
+    )
 
 
 def _gelu(lowering: Lowering, node: Node) -> bool:
