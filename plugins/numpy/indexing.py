@@ -259,13 +259,14 @@ def _triangle(x: Array, k: int, part: int) -> Array | None:
 
 
 def _tril(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k, 0)
-    return tril_kernel(np, x, k=k) if found is None else found
+    found: Array = tril_kernel(np, x, k=k) if (part := _triangle(x, k, 0)) is None else part
+    return found
 
 
 def _triu(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k - 1, 1) if type(k) is int else None
-    return triu_kernel(np, x, k=k) if found is None else found
+    part = _triangle(x, k - 1, 1) if type(k) is int else None
+    found: Array = triu_kernel(np, x, k=k) if part is None else part
+    return found
 
 
 def _reshape_like(x: Array, like: Array) -> Array:

@@ -91,6 +91,8 @@ class Lowering:
         self.optional: set[Symbol] = set()
         #: By a known value with repetitions, the one without them.
         self.repeated: dict[Symbol, Symbol] = {}
+        #: Values that rules have added and may use again, by keys of their own.
+        self.shared: dict[Any, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -277,7 +279,7 @@ class Lowering:
         return None
 
     def _grown(self) -> list[Any]:
-        return [self.steps, self.made, self.known, self._same, self._equal]
+        return [self.steps, self.made, self.known, self.shared, self._same, self._equal]
 
     def call_lines(self) -> list[str]:
         """Return a line for each op that runs as a call of its kernel, with the reason."""
