@@ -179,7 +179,7 @@ class Lowering:
         return known
 
     def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
-        """Add the steps of another graph, for these inputs; return its outputs."""
+        """Add the steps of another graph with given inputs; return its outputs."""
         for x, value in zip(graph.inputs, values, strict=True):
             self.same(x, value)
         self.known.update(local_constants(graph, ()))
