@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.extend import Symbol
-from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, symbol_like
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, size_of, symbol_like
 
 if TYPE_CHECKING:
     from .emission import Emission
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The size in bytes from which a group processes arrays in blocks, and the size of a block.
 _LARGE, _BLOCK = 2**18, 2**16
+#: The longest rows of which several copies are read at a time, and the minimum number of them.
+_FEW, _REPEATED = 2**7, 2**9
 
 
 class _Scratch:
@@ -34,6 +37,7 @@ class _Scratch:
         self.shape = (min(rows, shape[0]), *shape[1:])
         self.even = even
         self._owned: dict[str, Any] = {}
+        self._held: list[Symbol] = []
         self._free: dict[Any, list[str]] = {}
 
     def take(self, out: Symbol) -> str:
@@ -57,9 +61,15 @@ class _Scratch:
             if expression not in free:
                 free.append(expression)
 
+    def hold(self, symbol: Symbol) -> str:
+        """Return the name of a buffer that lasts until the end of the group."""
+        name = self.emission.buffer(symbol)
+        self._held.append(symbol)
+        return name
+
     def close(self) -> None:
         """Free the memory for later steps."""
-        for symbol in self._owned.values():
+        for symbol in (*self._owned.values(), *self._held):
             slot = self.emission.slots.pop(symbol)
             self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
@@ -82,11 +92,17 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
     names: dict[Symbol, str] = {}
     body: list[str] = []
     sliced: dict[str, str] = {}
+    scratch = _Scratch(emission, rows, shape, whole or shape[0] % rows == 0)
 
     def here(x: Symbol) -> str:
         if x in names:
             return names[x]
         name = emission.name(x)
+        wide = repeated_shape(x, shape)
+        if wide is not None:
+            names[x] = scratch.hold(symbol_like(x, wide))
+            emission.lines.append(f"{names[x]}[...] = {name}")
+            return names[x]
         if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
             return name
         if name not in sliced:
@@ -94,7 +110,6 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
             body.append(f"{sliced[name]} = {name}[a:z]")
         return sliced[name]
 
-    scratch = _Scratch(emission, rows, shape, whole or shape[0] % rows == 0)
     last = {x: i for i, step in enumerate(group.steps) for x in step.symbols}
     for i, step in enumerate(group.steps):
         given = step.arguments(here, emission.bind_scalar)
@@ -117,6 +132,49 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
         emission.lines.append(f"    z = min(a + {rows}, {shape[0]})")
         emission.lines += [f"    {line}" for line in body]
     scratch.close()
+
+
+def repeated_shape(x: Symbol, shape: Shape) -> Shape | None:
+    """Return the shape of copies of a row that a step should read in its place, if it should.
+
+    NumPy runs a loop along the axes that operands have in common. A loop along a few channels takes
+    longer to start than to run.
+
+    Parameters
+    ----------
+    x
+        An operand of an elementwise step.
+    shape
+        The shape of the step.
+    """
+    mine = shape_of(x)
+    if len(shape) < 3 or not mine or size_of(x) != mine[-1] or mine[-1] != shape[-1]:
+        return None
+    if not 1 < shape[-1] <= _FEW or shape[-2] < 2 or prod(shape[:-1]) < _REPEATED:
+        return None
+    return shape[-2:]
+
+
+def arguments_of(emission: Emission, step: PlanStep) -> list[str]:
+    """Return the arguments of a step, with copies of its short rows where these are faster."""
+
+    held: list[Symbol] = []
+
+    def here(x: Symbol) -> str:
+        wide = repeated_shape(x, step.space) if step.kind is StepKind.ELEMENTWISE else None
+        if wide is None:
+            return emission.name(x)
+        held.append(symbol_like(x, wide))
+        name = emission.buffer(held[-1])
+        emission.lines.append(f"{name}[...] = {emission.name(x)}")
+        return name
+
+    arguments = step.arguments(here, emission.bind_scalar)
+    for (
+        symbol
+    ) in held:  # free for later steps: the result is larger, and does not get these buffers
+        emission.free.setdefault(bytes_of(symbol), []).append(emission.slots.pop(symbol))
+    return arguments
 
 
 def call_into(step: PlanStep, call: str, target: str) -> str:
