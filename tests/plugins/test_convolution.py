@@ -241,6 +241,24 @@ def test_pooling_kernels_agree_for_random_windows(seed, monkeypatch):
 
 
 @pytest.mark.parametrize("executor", ["planned", "fused"])
+@pytest.mark.parametrize("shape", [(5, 16, 16, 3), (70, 16, 16, 8), (9, 32, 32, 16), (600, 5)])
+def test_a_compiled_function_of_short_rows_has_the_bits_of_the_plain_one(shape, executor):
+    if executor == "fused":
+        pytest.importorskip("llvmlite")
+    channels = shape[-1]
+    x, (a, b) = R(*shape).astype("f"), R(2, channels).astype("f")
+    c = R(*(1,) * (len(shape) - 1), channels).astype("f")
+
+    def run(x, a, b, c):
+        y = gt.clip(gt.tanh(x * a + b) - c, gt.minimum(a, b), gt.maximum(a, b))
+        return y, x + a, gt.sum(y * x, axis=tuple(range(len(shape) - 1)))
+
+    found = (gt.function(run, executor=how)(x, a, b, c) for how in (executor, "plain"))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("executor", ["planned", "fused"])
 def test_a_compiled_step_has_the_bits_of_the_plain_one(executor):
     if executor == "fused":
         pytest.importorskip("llvmlite")
