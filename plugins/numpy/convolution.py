@@ -310,22 +310,33 @@ def _images(
         result = np.empty(shape, dtype) if out is None else out
         if _sent_back(g, w, where, result):
             return result
+    if groups != 1 and {*where.strides} == {1}:
+        around = tuple(_along(n, i, where)[0][-1] for i, n in enumerate(where.sizes))
+        if min(map(min, around)) >= 0:
+            back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
+            return placed(_depthwise_images(g, w[..., 0, :], back, groups), out)
     total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), dtype)
     if groups == 1:
         _add_up(total, g, w, where)
         return placed(total[where.inside], out)
     for which in _single(g.shape[-1], groups):
         one, weights = np.ascontiguousarray(g[which]), w[..., 0, :][which]
-        if set(where.strides) == {1}:  # the windows around each element, with filters flipped
-            around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
-            back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
-            total += _depthwise_products(
-                one, np.flip(weights, tuple(range(len(where.kernel)))), back
-            )
-            continue
         for place, part in where.parts():
             total[(slice(None), *part)] += one * _row(weights[place], where)
     return placed(total[where.inside], out)
+
+
+def _depthwise_images(g: Array, w: Array, back: Windows, groups: int) -> Array:
+    """Return the sum over the filters of a channel, of their gradient's products with them."""
+    turned = np.flip(w, tuple(range(len(back.kernel))))
+    shares = (
+        _depthwise_products(np.ascontiguousarray(g[which]), turned[which], back)
+        for which in _single(g.shape[-1], groups)
+    )
+    total = next(shares)
+    for share in shares:
+        total += share
+    return total
 
 
 def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:

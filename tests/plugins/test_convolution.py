@@ -164,6 +164,29 @@ def random_windows(rng, channels):
     return shape, (*kernel, channels, int(rng.integers(1, 20))), settings
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_depthwise_kernels_agree_for_random_windows(seed):
+    rng = np.random.default_rng(seed)
+    groups, times = rng.integers(2, 5, 2).tolist()
+    shape, (*kernel, _, _), settings = random_windows(rng, groups)
+    settings["groups"] = groups
+    x, w = (rng.integers(-4, 5, s).astype("f") for s in (shape, (*kernel, 1, groups * times)))
+    if seed % 3 == 0:
+        w = w[..., :groups]
+    registry = gt.registry()
+    y = registry.ops["conv"].kernel(np, x, w, **settings)
+    g = rng.integers(-4, 5, y.shape).astype("f")
+    for name, arrays in [
+        ("conv", (x, w)),
+        ("conv_to_images", (g, w, x)),
+        ("conv_to_filters", (g, x, w)),
+    ]:
+        want = registry.ops[name].kernel(np, *arrays, **settings)
+        out = np.full(want.shape, np.nan, want.dtype)
+        assert registry.kernels[name, "numpy"](*arrays, **settings, out=out) is out
+        np.testing.assert_array_equal(out, want)
+
+
 def array_in_any_layout(rng, values):
     """Return the same values, perhaps with other strides."""
     return values if rng.integers(2) else np.asfortranarray(values)
