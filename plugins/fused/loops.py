@@ -199,8 +199,7 @@ class _Source:
             said = ""
 
     def _begin(self, total: Symbol, places: list[str]) -> None:
-        # negative zero plus any number is that number, also if it is negative zero
-        self._store(total, _literal(-0.0, total.dtype), places[0])
+        self._store(total, _literal(_FIRST, total.dtype), places[0])
 
     def _body(self, places: list[str]) -> None:
         group = self.group
@@ -433,9 +432,16 @@ class FusedLoops(Emitter):
 def _is_sum_of_rows(step: PlanStep) -> bool:
     """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
-    shape = shape_of(x)
-    rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
+    shape, axis = shape_of(x), step.params["axis"]
+    axes = axis if type(axis) is tuple else (axis,)
+    if len(shape) < 2 or None in axes or sorted(axes) != [*range(len(shape) - 1)]:
+        return False
+    rows = shape[-1] > 1 and prod(shape[:-1]) > 1
     return step.op == "add" and rows and x.dtype.kind == "f" and x.dtype == step.out.dtype
+
+
+#: What NumPy adds the first row to: of the two zeros, the one that its sum of -0 is.
+_FIRST = float(np.add.reduce(np.full((3, 2), -0.0), 0)[0])
 
 
 def _ties() -> bool:

@@ -274,11 +274,14 @@ def test_a_compiled_function_of_short_rows_has_the_bits_of_the_plain_one(shape, 
 
     def run(x, a, b, c):
         y = gt.clip(gt.tanh(x * a + b) - c, gt.minimum(a, b), gt.maximum(a, b))
-        return y, x + a, gt.sum(y * x, axis=tuple(range(len(shape) - 1)))
+        axes = tuple(range(len(shape) - 1))
+        sums = gt.sum(y * x, axis=axes), gt.sum(y * x - c, axis=axes, keepdims=True)
+        return y, x + a, *sums, gt.sum(-0.0 * gt.abs(x), axis=axes)
 
     found = (gt.function(run, executor=how)(x, a, b, c) for how in (executor, "plain"))
     for mine, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(np.signbit(mine), np.signbit(theirs))
 
 
 @pytest.mark.parametrize("executor", ["planned", "fused"])
