@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable, DistributedError
-from ..core.extend import communicator, place, ranks_in_words, registry
+from ..core.extend import communicator, cores, place, quota, ranks_in_words, registry
 from ..distributed import init
 from ..distributed.faults.lifeline import hostname
 from ..distributed.trying import gathered, timed, tried
 from ..plugins.numpy.backend import pools
 from .doctor import filled
-from .launching import cores, quota
 from .plugins import unavailable
 
 #: The families of MPI, and words in the version texts of their launchers and libraries.

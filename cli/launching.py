@@ -16,7 +16,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import UnknownOp
-from ..core.extend import PLACE, TRAINING, Launcher, Place, lazy_module, place, registry
+from ..core.extend import (
+    PLACE,
+    TRAINING,
+    Launcher,
+    Place,
+    cores,
+    lazy_module,
+    place,
+    quota,
+    registry,
+)
 from . import supervisor
 
 #: The variable with the engine that ``init`` takes.
@@ -162,26 +172,6 @@ def _become(command: list[str]) -> None:
     if os.name == "nt":
         sys.exit(subprocess.call(command, close_fds=False))
     os.execv(command[0], command)
-
-
-# -- the cores that a process may use --------------------------------------------------------------
-
-
-def cores(process: int = 0) -> list[int]:
-    """Return which of the machine's cores a process may use; process 0 is the current one."""
-    try:
-        return sorted(os.sched_getaffinity(process))
-    except (AttributeError, OSError):
-        return list(range(os.cpu_count() or 1))
-
-
-def quota(path: str = "/sys/fs/cgroup/cpu.max") -> float | None:
-    """Return the container's limit of processor time in cores; None if there is no limit."""
-    try:
-        limit, period = Path(path).read_text().split()
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        return None
 
 
 def add_train(parser: argparse.ArgumentParser) -> None:

@@ -13,6 +13,7 @@ __all__ = [
     "NonFiniteError",
     "OutOfMemory",
     "PluginError",
+    "ThreadsWarning",
     "TraceError",
     "UnknownName",
     "UnknownOp",
@@ -53,6 +54,10 @@ class GradientError(GradtapeError, LookupError):
 
 class BrokenPathWarning(UserWarning):
     """A derivative is incomplete, because an op on a path from the source has no gradient."""
+
+
+class ThreadsWarning(RuntimeWarning):
+    """Threads wait for each other instead of computing; the message says how many to use."""
 
 
 class TraceError(GradtapeError, TypeError):

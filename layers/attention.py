@@ -29,8 +29,9 @@ def _masked(scores: Any, mask: Any) -> Any:
 
 def _causal(scores: Any) -> Any:
     """Return scores with keys after the query's position masked."""
-    seen = ops["tril"](ops["ones_like"](scores))
-    return _masked(scores, ops["greater"](seen, 0))
+    # one matrix for the whole batch: compiled functions make it once, from its shape alone
+    matrix = ops["any"](scores, axis=tuple(range(scores.ndim - 2)))
+    return _masked(scores, ops["tril"](ops["ones_like"](matrix)))
 
 
 class _Dotted(Configured):

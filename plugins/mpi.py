@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.errors import BackendUnavailable, DistributedError
 from ..core.extend import Communicator, Engine, Launcher, Place, ReusedArrays, hookimpl
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["MPICommunicator", "MPIEngine", "gradtape_collectives", "gradtape_launchers"]
 
 INSTALL = 'pip install "gradtape[mpi]"'
 LIBRARY = "pip install mpich, or load the module of the cluster's MPI"
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 #: The memory of results.
 _kept = ReusedArrays()
 #: The packet of a comparison: the size of its head, which holds the code, and the most bytes of an
@@ -266,6 +267,8 @@ class MPILauncher(Launcher):
     def command(self, ranks: int, program: Sequence[str]) -> Sequence[str]:
         """Return a command with the ``mpiexec`` in the folder of Python, or on the path."""
         beside = str(Path(sys.executable).parent)
+        import shutil  # for jobs only
+
         path = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
         if path is None:
             raise BackendUnavailable(

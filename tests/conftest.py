@@ -97,6 +97,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name in _LAST)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_look_at_threads():
+    """Let fit not measure the cost of threads: other tests use the cores at the same time."""
+    from gradtape.training import threads
+
+    threads._Process.looked = True
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_active():
     """Fail a test that leaves a tape, a trace or a batch active: it would follow the next ones."""

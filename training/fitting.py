@@ -19,6 +19,7 @@ from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History
 from .runs.trainer import ranks_and_trainer
+from .threads import warn_once_of_threads
 
 __all__ = ["fit"]
 
@@ -236,6 +237,8 @@ def fit(
     )
     often, steps = _validations(options, held_out)
     _announce(run, trainer, held_out, steps)
+    if ranks.first:
+        warn_once_of_threads()
     shown = int(options.verbose) if ranks.first else 0
     history = run_epochs(run, held_out, shown, often, steps)
     complete = bool(history.epoch) and not (history.interrupted or steps_per_epoch)

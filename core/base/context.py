@@ -221,6 +221,11 @@ def note_trainable(x: Any, answer: bool) -> bool:
     return answer
 
 
+def is_noting() -> bool:
+    """Return whether a trace notes what is read."""
+    return _asked.get() is not None
+
+
 def note_answer(x: Any, name: str) -> None:
     """Note the value of an attribute for the trace, which is valid while it stays the same."""
     asked = _asked.get()

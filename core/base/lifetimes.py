@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet, ref
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 

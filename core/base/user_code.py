@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import dis
 import inspect
+import os
 import sys
-import sysconfig
-import traceback
 import warnings
 from collections.abc import Iterable
 from functools import lru_cache
@@ -65,9 +64,11 @@ def line_of(error: BaseException) -> str:
     Empty if there is none. Python's own frames of an import are none.
     """
     place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if package_of(frame) not in (*_NOT_USERS, "importlib"):
-            place = f"{frame.f_code.co_filename}:{line}"
+    trace = error.__traceback__
+    while trace is not None:
+        if package_of(trace.tb_frame) not in (*_NOT_USERS, "importlib"):
+            place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
     return place
 
 
@@ -265,7 +266,7 @@ def _is_library(file: str) -> bool:
     return file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file
 
 
-_STANDARD = sysconfig.get_path("stdlib")
+_STANDARD = os.path.dirname(os.__file__)
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:

@@ -7,14 +7,12 @@ of ``vmap`` together.
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import c_char
 from threading import RLock
-from traceback import walk_tb
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -329,10 +327,16 @@ def numpy_random_state() -> Any:
     return generator.state
 
 
+def _python_random_state() -> Any:
+    import random  # for traces only
+
+    return random.getstate()
+
+
 #: Sources of random numbers that a trace takes as constants, and functions that return their state.
 _SOURCES: dict[str, Callable[[], Any]] = {
     "np.random": numpy_random_state,
-    "random": random.getstate,
+    "random": _python_random_state,
 }
 
 
@@ -374,11 +378,17 @@ def _recursion_text(names: list[str]) -> str:
     return f"{''.join(names) or 'a function'} calls itself"
 
 
+def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
 def _calls(traceback: TracebackType | None) -> list[str]:
     """Return the names of the functions that call each other, in order."""
     owners: list[Any] = [
         frame.f_locals.get("self")
-        for frame, _ in walk_tb(traceback)
+        for frame in _frames(traceback)
         if frame.f_code.co_name == "__call__"
     ]
     traced = [x for x in owners if hasattr(x, "python_function")]

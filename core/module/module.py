@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...hints import Lacking, hinted
-from ..base.context import note_trainable
+from ..base.context import is_noting, note_trainable
 from ..base.lifetimes import REPLACED
 from ..base.table import services
 from ..functions.concrete import RestoredFunction
@@ -22,6 +22,7 @@ from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
 from .attributes import check_named, check_replaced, freeze, is_frozen, thaw
 from .calls import CALLS, PLAIN, inheriting_training, remembering_signatures
+from .contents import STAMP, Contents, known_contents, leaves_in, note_change
 from .summary import html_table, text_table
 
 
@@ -97,8 +98,16 @@ class Module:
         if isinstance(held, Variable) and not isinstance(value, Variable):
             check_replaced(self, name, held, value)
         super().__setattr__(name, value)
-        if held is not value and isinstance(held, (Variable, Module)):
+        # the setter of a property may have changed any attribute
+        note_change(self.__dict__, held, value if name in self.__dict__ else self)
+        if held is value:
+            return
+        if isinstance(held, (Variable, Module)):
             REPLACED.note([held] if isinstance(held, Variable) else held.variables)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        note_change(self.__dict__, self)
 
     @property
     def name(self) -> str:
@@ -108,14 +117,17 @@ class Module:
     @property
     def variables(self) -> tuple[Variable, ...]:
         """All variables: own ones by sorted attribute name, then submodules', breadth first."""
-        return tuple(leaf for _, leaf in self.named_leaves() if isinstance(leaf, Variable))
+        return contents_of(self).variables
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
         """The variables that train; none if the module is frozen."""
         if not self.trainable:
             return ()
-        return tuple(v for v in self.variables if v.trainable)
+        # a trace notes which variables train; a subclass may have other variables
+        if is_noting() or type(self).variables is not Module.variables:
+            return tuple([v for v in self.variables if v.trainable])
+        return contents_of(self).trainable()
 
     @property
     def trainable(self) -> bool:
@@ -143,7 +155,7 @@ class Module:
     @property
     def submodules(self) -> tuple[Module, ...]:
         """All modules below this one, breadth first, each once."""
-        return tuple(leaf for _, leaf in self.named_leaves() if isinstance(leaf, Module))
+        return contents_of(self).submodules
 
     @property
     def named_variables(self) -> dict[str, Variable]:
@@ -169,21 +181,7 @@ class Module:
         leaf : Variable or Module
             The object at this path.
         """
-        seen: set[int] = {id(self)}
-        queue: list[tuple[str, Module]] = [("", self)]
-        while queue:
-            prefix, module = queue.pop(0)
-            below: list[tuple[str, Module]] = []
-            for path, leaf in module.own_leaves():
-                if id(leaf) in seen:
-                    continue
-                seen.add(id(leaf))
-                if isinstance(leaf, Module):
-                    below.append((prefix + path, leaf))
-                else:
-                    yield prefix + path, leaf
-            yield from below
-            queue += [(path + "/", leaf) for path, leaf in below]
+        return _all_leaves(self, None)
 
     def own_leaves(self) -> Iterator[tuple[str, Variable | Module]]:
         """Yield ``(path, variable or module)`` found directly in this module's attributes.
@@ -196,15 +194,7 @@ class Module:
         leaf : Variable or Module
             The object at this path.
         """
-        # training loops read a model's variables at every step, so this is kept fast
-        state = vars(self)
-        for attribute in self._attribute_order():
-            value = state[attribute]
-            if isinstance(value, (Variable, Module)):
-                if not attribute.startswith("_gradtape"):
-                    yield attribute, value
-            elif type(value) not in PLAIN and not attribute.startswith("_gradtape"):
-                yield from _leaves(attribute, value, set())
+        return _own_leaves(self, None)
 
     def _attribute_order(self) -> list[str]:
         return sorted(vars(self))
@@ -390,7 +380,7 @@ class Module:
         reduced = super().__reduce_ex__(protocol)
         if not isinstance(reduced, tuple) or len(reduced) < 3 or type(reduced[2]) is not dict:
             return reduced  # the class defines its own reduction
-        state = {name: value for name, value in reduced[2].items() if name != STORE}
+        state = {name: value for name, value in reduced[2].items() if name not in (STORE, STAMP)}
         for name, value in state.items():
             check_named(f"{type(self).__name__}.{name}", value)
         return (*reduced[:2], state, *reduced[3:])
@@ -462,28 +452,57 @@ def snake_case(name: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().lstrip("_") or "module"
 
 
-def _leaves(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Variable | Module]]:
-    """Yield what is in a value; each container once, so that lists that share lists stay fast."""
-    if not isinstance(value, (list, tuple, dict)) or id(value) in seen:
-        return
-    seen.add(id(value))
-    above = [(path, _items(value))]  # no recursion, which would end in deep containers
-    while above:
-        path, items = above[-1]
-        for key, item in items:
-            if isinstance(item, (Variable, Module)):
-                yield f"{path}/{key}", item
-            if type(item) in PLAIN or not isinstance(item, (list, tuple, dict)):
+def contents_of(module: Module) -> Contents:
+    """Return what is in a module; a walk finds it, unless nothing changed since the last one."""
+    found = known_contents(module)
+    if found is not None:
+        return found
+    found = Contents(module)
+    if type(module).named_leaves is Module.named_leaves:
+        leaves = [leaf for _, leaf in _all_leaves(module, found)]
+    else:
+        leaves, found.cacheable = [leaf for _, leaf in module.named_leaves()], False
+    found.variables = tuple([leaf for leaf in leaves if isinstance(leaf, Variable)])
+    found.submodules = tuple([leaf for leaf in leaves if isinstance(leaf, Module)])
+    found.keep()
+    return found
+
+
+def _all_leaves(root: Module, contents: Contents | None) -> Iterator[tuple[str, Variable | Module]]:
+    """Yield the leaves of a module and of those inside; note what the walk reads."""
+    seen: set[int] = {id(root)}
+    queue: list[tuple[str, Module]] = [("", root)]
+    while queue:
+        prefix, module = queue.pop(0)
+        below: list[tuple[str, Module]] = []
+        if contents is not None and module is not root:
+            contents.enter(module)
+        if type(module).own_leaves is Module.own_leaves:
+            leaves = _own_leaves(module, contents)
+        else:  # it may find something else each time
+            leaves = module.own_leaves()
+            if contents is not None:
+                contents.cacheable = False
+        for path, leaf in leaves:
+            if id(leaf) in seen:
                 continue
-            if id(item) not in seen:
-                seen.add(id(item))
-                above.append((f"{path}/{key}", _items(item)))
-                break
-        else:
-            above.pop()
+            seen.add(id(leaf))
+            if isinstance(leaf, Module):
+                below.append((prefix + path, leaf))
+            else:
+                yield prefix + path, leaf
+        yield from below
+        queue += [(path + "/", leaf) for path, leaf in below]
 
 
-def _items(value: Any) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, dict):
-        return iter(sorted(value.items(), key=lambda item: str(item[0])))
-    return enumerate(value)
+def _own_leaves(
+    module: Module, contents: Contents | None
+) -> Iterator[tuple[str, Variable | Module]]:
+    state = vars(module)
+    for attribute in module._attribute_order():
+        value = state[attribute]
+        if isinstance(value, (Variable, Module)):
+            if not attribute.startswith("_gradtape"):
+                yield attribute, value
+        elif type(value) not in PLAIN and not attribute.startswith("_gradtape"):
+            yield from leaves_in(attribute, value, (Variable, Module), contents)

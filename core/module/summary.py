@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 from .attributes import is_frozen
 from .calls import OUTPUT
+from .contents import known_contents
 
 if TYPE_CHECKING:
     from .module import Module
@@ -24,7 +23,6 @@ _HEAD = ("Layer", "Output shape", "Parameters")
 _COLUMNS, _LEAST = 80, 24
 
 
-@dataclass
 class _Row:
     """A row of the table, for one module.
 
@@ -36,11 +34,11 @@ class _Row:
         The number of its parameters, including those inside it; ``None`` if an earlier row has it.
     """
 
-    path: str
-    module: Module
-    depth: int
-    parent: int | None
-    count: int | None
+    def __init__(
+        self, path: str, module: Module, depth: int, parent: int | None, count: int | None
+    ) -> None:
+        self.path, self.module, self.depth = path, module, depth
+        self.parent, self.count = parent, count
 
     def cells(self) -> tuple[str, str, str]:
         """Return the cells of the row."""
@@ -55,11 +53,18 @@ class _Row:
 
 
 def parameters(module: Module) -> Iterator[Variable]:
-    """Yield the variables in a module except the states of random numbers; each once.
+    """Return the variables in a module except the states of random numbers; each once.
 
     Modules come in the order of their attributes, each with all that is in it.
     """
-    yield from _within(module, set())
+    _ = module.submodules  # after it, the contents are known if they can be
+    contents = known_contents(module)
+    found = None if contents is None else contents.parameters
+    if found is None:
+        found = tuple(_within(module, set()))
+        if contents is not None:
+            contents.parameters = found
+    return iter(found)
 
 
 def text_table(root: Module) -> Text:
@@ -81,6 +86,8 @@ def text_table(root: Module) -> Text:
 
 def html_table(root: Module) -> str:
     """Return the table as HTML, in the colours of the page that shows it."""
+    import html  # for notebooks only
+
     found = list(_rows(root))
     line = "border-top:1px solid rgba(128,128,128,.4)"
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in _HEAD)
@@ -189,6 +196,8 @@ def _total(root: Module, rows: list[_Row]) -> str:
 
 def _end(root: Module, rows: list[_Row]) -> str:
     """Return the last lines as HTML."""
+    import html
+
     return "<br>".join(map(html.escape, [_total(root, rows), *_note(root)]))
 
 

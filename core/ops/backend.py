@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from time import perf_counter_ns
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BackendUnavailable
 from .promotion import promoting, unboolean
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Backend:

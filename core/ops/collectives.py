@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.array_types import describe
 from ..base.context import Setting
 from ..errors import DistributedError
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 
 class Communicator:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.array_types import ArrayHandle
 from ..base.context import Setting
@@ -22,6 +21,9 @@ from ..base.table import registry
 from ..base.user_code import not_known, user_line
 from ..errors import BackendMismatch, TraceError
 from .backend import Backend
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Array type -> (rank, handler). The highest rank among an op's inputs decides.
 transforms: dict[type, tuple[int, Callable[[Any], Callable[..., Any]]]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ..base.array_types import TensorSpec
@@ -306,18 +306,18 @@ def signature(
         return tuple(inputs), dict(params or {})
     arrays: list[str] = []
     defaults: dict[str, Any] = {}
-    parameters = list(inspect.signature(kernel).parameters.values())
+    parameters = _parameters(kernel)
     _check_namespace(name, parameters, inputs is not None)
     for parameter in parameters[1:]:
-        if parameter.kind is parameter.KEYWORD_ONLY:
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             defaults[parameter.name] = parameter.default
-        elif parameter.kind is parameter.VAR_POSITIONAL:
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             arrays.append("*" + parameter.name)
-        elif parameter.kind is parameter.VAR_KEYWORD:
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
             raise PluginError(
                 f"op {name!r}: its kernel takes **{parameter.name}; name each parameter instead"
             )
-        elif parameter.default is not parameter.empty:
+        elif parameter.default is not inspect.Parameter.empty:
             raise PluginError(
                 f"op {name!r}: {parameter.name!r} has a default but is positional; arrays must be "
                 "positional, and parameters keyword-only"
@@ -341,7 +341,45 @@ def inferred(op: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) ->
 _ARRAYS = frozenset({"a", "arr", "array", "b", "data", "input", "inputs", "tensor", "x", "y", "z"})
 
 
-def _check_namespace(op: str, parameters: Sequence[inspect.Parameter], inputs_given: bool) -> None:
+class _Parameter(NamedTuple):
+    """A parameter, with the kinds and the missing default of ``inspect``."""
+
+    name: str
+    kind: Any
+    default: Any
+
+
+def _parameters(function: Callable[..., Any]) -> Sequence[_Parameter | inspect.Parameter]:
+    """Return the parameters of a function; each op has kernels, and ``inspect`` is slow."""
+    if type(function) is not FunctionType or vars(function):  # perhaps another's signature
+        return list(inspect.signature(function).parameters.values())
+    code, kinds, empty = function.__code__, inspect.Parameter, inspect.Parameter.empty
+    names, count = code.co_varnames, code.co_argcount
+    end = count + code.co_kwonlyargcount
+    given = function.__defaults__ or ()
+    defaults = [empty] * (count - len(given)) + list(given)
+    by_name = function.__kwdefaults__ or {}
+    found = [
+        _Parameter(
+            name,
+            kinds.POSITIONAL_ONLY if i < code.co_posonlyargcount else kinds.POSITIONAL_OR_KEYWORD,
+            defaults[i],
+        )
+        for i, name in enumerate(names[:count])
+    ]
+    if code.co_flags & inspect.CO_VARARGS:
+        found.append(_Parameter(names[end], kinds.VAR_POSITIONAL, empty))
+        end += 1
+    found += [
+        _Parameter(name, kinds.KEYWORD_ONLY, by_name.get(name, empty))
+        for name in names[count : count + code.co_kwonlyargcount]
+    ]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        found.append(_Parameter(names[end], kinds.VAR_KEYWORD, empty))
+    return found
+
+
+def _check_namespace(op: str, parameters: Sequence[Any], inputs_given: bool) -> None:
     """Refuse a kernel that forgets the namespace, its first parameter."""
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = [x.name for x in parameters if x.kind in positional]

@@ -6,7 +6,6 @@ which of its own versions it is compatible.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import sys
@@ -25,6 +24,8 @@ _MARK = f"{PROJECT}_impl"  # the attribute that pluggy sets
 
 def near_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return ``"; near names: ..."``, or an empty text if there are none."""
+    import difflib  # for errors only
+
     near = difflib.get_close_matches(name.lower(), list(known), 3, cutoff)
     return f"; near names: {', '.join(near)}" if near else ""
 

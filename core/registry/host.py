@@ -5,6 +5,7 @@ It is imported when the registry is first needed, because finding plugins takes 
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -188,6 +189,8 @@ class PluginHost:
                     "and classes"
                 )
             self._discovering = True
+            collects = gc.isenabled()
+            gc.disable()  # what modules define stays: looking for garbage among it takes time
             try:
                 found = self._discover()
                 if is_strict():
@@ -195,6 +198,8 @@ class PluginHost:
                 self._registry = found
             finally:
                 self._discovering = False
+                if collects:
+                    gc.enable()
         for info in found.infos:
             if info.problem and info.problem != "disabled" and info.name != quiet:
                 warn_of_plugin(info)

@@ -11,7 +11,6 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -107,9 +106,13 @@ def _normal(distribution: str) -> str:
 API = (1, 0)
 #: The hooks whose results are listed in a field of another name.
 _LISTED = {"gradtape_gradients": "rules"}
+_FIELDS = [_LISTED.get(hook, hook.removeprefix(f"{PROJECT}_")) for hook in HOOKS]
+_SHOWN = (
+    "name", "distribution", "version", "package",
+    "problem", "shares_name", "api", "compatible_since",
+)  # fmt: skip
 
 
-@dataclass(eq=False)
 class PluginInfo:
     """A plugin and what it provides.
 
@@ -149,7 +152,6 @@ class PluginInfo:
     ('numpy', ['numpy'], None)
     """
 
-    name: str
     distribution: str = ""
     version: str = ""
     package: str = ""
@@ -157,15 +159,32 @@ class PluginInfo:
     shares_name: bool = False
     api: tuple[int, int] | None = None
     compatible_since: str = ""
-    clashes: list[str] = field(default_factory=list, repr=False)
-    notes: list[str] = field(default_factory=list, repr=False)
-    waiting: set[str] = field(default_factory=set, repr=False)
-    # a field for each hook: type checkers see __getattr__ instead
-    for _hook in HOOKS:
-        _hook = _LISTED.get(_hook, _hook.removeprefix(f"{PROJECT}_"))
-        __annotations__[_hook] = "list[Any]"
-        vars()[_hook] = field(default_factory=list, repr=False)
-    del _hook
+
+    # written out: a dataclass of this many fields takes as long to define as a family of ops
+    def __init__(
+        self,
+        name: str,
+        distribution: str = "",
+        version: str = "",
+        package: str = "",
+        problem: str | None = None,
+        shares_name: bool = False,
+        api: tuple[int, int] | None = None,
+        compatible_since: str = "",
+    ) -> None:
+        self.name = name
+        self.distribution, self.version, self.package = distribution, version, package
+        self.problem, self.shares_name = problem, shares_name
+        self.api, self.compatible_since = api, compatible_since
+        self.clashes: list[str] = []
+        self.notes: list[str] = []
+        self.waiting: set[str] = set()
+        for field in _FIELDS:
+            setattr(self, field, [])
+
+    def __repr__(self) -> str:
+        given = [f"{x}={vars(self)[x]!r}" for x in _SHOWN]
+        return f"PluginInfo({', '.join(given)})"
 
     if TYPE_CHECKING:
 
@@ -193,8 +212,7 @@ class PluginInfo:
 
 
 if PluginInfo.__doc__ is not None:  # python -OO
-    _fields = [_LISTED.get(hook, hook.removeprefix(f"{PROJECT}_")) for hook in HOOKS]
-    _text = textwrap.fill(", ".join(_fields), 92).replace("\n", "\n    ")
+    _text = textwrap.fill(", ".join(_FIELDS), 92).replace("\n", "\n    ")
     PluginInfo.__doc__ = PluginInfo.__doc__.replace("{hooks}", _text)
 
 

@@ -5,24 +5,26 @@ One broken distribution must not hide the others, nor end the program.
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
-import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from importlib.metadata import Distribution, EntryPoint
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base import table
 from ..base.user_code import line_of, warn_user
 from ..errors import PluginError
+from .entry_points import DeclaredPoint, DeclaringFolder, points_in_folders
 from .hooks import Hook, near_names
 from .hookspecs import PROJECT
 from .info import DISABLE, PluginInfo, is_strict
 from .kinds import KINDS
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
+
     from .registry import Registry
+
+    AnyPoint = EntryPoint | DeclaredPoint
 
 
 # -- finding ---------------------------------------------------------------------------------------
@@ -68,12 +70,20 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
     """
     broken: list[Found] = []
     groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
-    try:
-        every = importlib.metadata.entry_points()
-        meant = [group for group in every.groups if group in groups or _is_misspelt_group(group)]
-        points = [x for group in meant for x in every.select(group=group)]
-    except Exception:  # a distribution has a broken file: which one, and what do the others have?
-        points, broken = _one_by_one()
+
+    def is_meant(group: str) -> bool:
+        return group in groups or _is_misspelt_group(group)
+
+    points: Sequence[AnyPoint] | None = points_in_folders(is_meant)
+    if points is None:
+        from importlib import metadata
+
+        try:
+            every = metadata.entry_points()
+            meant = [group for group in every.groups if is_meant(group)]
+            points = [x for group in meant for x in every.select(group=group)]
+        except Exception:  # a distribution has a broken file: which, and what do others have?
+            points, broken = _one_by_one()
     found, notes = _plugins_of(points, groups)
     version = table.public_package().__version__
     if not any(_is_own(each) and each.info.version == version for each in found):
@@ -89,7 +99,7 @@ def _is_own(found: Found) -> bool:
 
 
 def _plugins_of(
-    points: Iterable[EntryPoint], groups: Mapping[str, str]
+    points: Iterable[AnyPoint], groups: Mapping[str, str]
 ) -> tuple[list[Found], list[str]]:
     """Return the plugins among entry points, and notes on groups that seem to be misspelt."""
     infos: dict[tuple[str, str], PluginInfo] = {}
@@ -116,12 +126,14 @@ def _plugins_of(
 def _is_misspelt_group(group: str) -> bool:
     """Return whether a group seems to be one of gradtape's, misspelt."""
     head = re.split("[^a-z]", group.lower())[0]
-    return head[:2] + head[-2:] == PROJECT[:2] + PROJECT[-2:] or bool(
-        head[:1] == PROJECT[0] and near_names(head, [PROJECT], 0.8)
-    )
+    if head[:2] + head[-2:] == PROJECT[:2] + PROJECT[-2:]:
+        return True
+    # names of other lengths are not near: "gui" is a usual group, and comparing imports difflib
+    like = head[:1] == PROJECT[0] and abs(len(head) - len(PROJECT)) < 4
+    return like and bool(near_names(head, [PROJECT], 0.8))
 
 
-def _info(point: EntryPoint) -> PluginInfo:
+def _info(point: AnyPoint) -> PluginInfo:
     info = PluginInfo(point.name, package=re.split("[.:]", point.value.strip())[0])
     if point.dist is not None:
         try:
@@ -135,8 +147,9 @@ def _info(point: EntryPoint) -> PluginInfo:
 
 
 @lru_cache
-def _named(distribution: Distribution) -> tuple[str, str]:
-    head = (distribution.read_text("METADATA") or "").partition("\n\n")[0]
+def _named(distribution: Distribution | DeclaringFolder) -> tuple[str, str]:
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO")
+    head = (text or "").partition("\n\n")[0]
     name, version = (_header(field, head) for field in ("Name", "Version"))
     if not name or not version:  # in another form: the library parses all of it, which is slow
         metadata = distribution.metadata
@@ -161,7 +174,7 @@ def loaded_by_name(text: str) -> Found:
     """
 
     def load() -> Any:
-        point = EntryPoint(text, text, PROJECT)
+        point = DeclaredPoint(text, text, PROJECT)
         try:
             return _load(point)
         except ModuleNotFoundError as error:
@@ -174,13 +187,13 @@ def loaded_by_name(text: str) -> Found:
     return Found(PluginInfo(text), load)
 
 
-def _place(distribution: Distribution) -> str:
+def _place(distribution: Distribution | DeclaringFolder) -> str:
     """Return the folder of a distribution's metadata, if it is in one."""
     return str(getattr(distribution, "_path", "an unknown distribution"))
 
 
-def _load(point: EntryPoint) -> Any:
-    if EntryPoint.pattern.match(point.value) is None:
+def _load(point: AnyPoint) -> Any:
+    if not DeclaredPoint(point.name, point.value, point.group).is_well_formed:
         raise PluginError(
             f"its entry point is {point.value!r}; it must be 'module' or 'module:object'"
         )
@@ -189,10 +202,12 @@ def _load(point: EntryPoint) -> Any:
 
 def _one_by_one() -> tuple[list[EntryPoint], list[Found]]:
     """Read each distribution on its own; return entry points, and those that cannot be read."""
+    from importlib import metadata
+
     points: list[EntryPoint] = []
     broken: list[Found] = []
     seen = set()
-    for distribution in importlib.metadata.distributions():
+    for distribution in metadata.distributions():
         try:
             name = re.sub("[-_.]+", "-", _named(distribution)[0]).lower()
         except Exception:
@@ -209,7 +224,7 @@ def _one_by_one() -> tuple[list[EntryPoint], list[Found]]:
                     f"plugins of {_place(distribution)}: the {_POINTS} there cannot be read "
                     f"({error}); reinstall this distribution"
                 )
-                broken.append(Found(info, partial(_load, EntryPoint(name, "", PROJECT))))
+                broken.append(Found(info, partial(_load, DeclaredPoint(name, "", PROJECT))))
     return points, broken
 
 
@@ -241,7 +256,7 @@ def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterato
             "--force-reinstall gradtape'; for a program built by PyInstaller, pass it "
             "--collect-all gradtape and --copy-metadata gradtape"
         )
-        yield Found(info, partial(_load, EntryPoint(table.PACKAGE, "", PROJECT)))
+        yield Found(info, partial(_load, DeclaredPoint(table.PACKAGE, "", PROJECT)))
         return
     infos: dict[str, PluginInfo] = {}
     declared = tomllib.loads(text)["project"]["entry-points"]
@@ -249,7 +264,7 @@ def _declared_by_the_package(version: str, groups: Mapping[str, str]) -> Iterato
         for name, value in declared.get(group, {}).items():
             package = table.PACKAGE
             info = infos.setdefault(name, PluginInfo(name, package, version, package))
-            yield Found(info, partial(_load, EntryPoint(name, value, group)), hook)
+            yield Found(info, partial(_load, DeclaredPoint(name, value, group)), hook)
 
 
 # -- calling ---------------------------------------------------------------------------------------
@@ -367,6 +382,8 @@ def cause(info: PluginInfo, error: BaseException) -> str:
     if isinstance(error, PluginError):  # its message says where
         told = str(error)
         return told if told.startswith(str(info)) else f"{info}: {told}"
+    import traceback  # for errors only
+
     place = line_of(error)
     frames = traceback.extract_tb(error.__traceback__)
     if not place and frames:

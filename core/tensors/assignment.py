@@ -7,7 +7,6 @@ variable that holds the state of a random number stream, also after a fork.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -308,7 +307,9 @@ class _Fork:
 
     def end_in_child(self) -> None:
         self.held.__exit__()
-        change = secrets.randbits(62)  # one for all: a copy keeps drawing the same as its original
+        change = (
+            int.from_bytes(os.urandom(8)) >> 2
+        )  # one for all: a copy keeps drawing the same as its original
         with init_scope():
             for stream in list(_streams.values()):
                 stream.fork(change)

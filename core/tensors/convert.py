@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -449,7 +450,8 @@ def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]
 
 def check_unmasked(value: Any) -> None:
     """Raise for a masked array, also inside lists: its mask would be lost silently."""
-    if isinstance(value, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # without it, there is none; NumPy imports it late
+    if masked is not None and isinstance(value, masked.MaskedArray):
         raise TypeError(
             "a tensor has no mask, so a masked array's hidden values would become data; pass "
             "x.filled(value), or x.data and x.mask as two arrays"

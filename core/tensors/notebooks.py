@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,8 @@ def table(title: str, values: Any = None) -> str:
     values
         A NumPy array; ``None`` if there is nothing to show.
     """
+    import html  # for notebooks only
+
     head = f"<div><code>{html.escape(title)}</code></div>"
     if values is None:
         return head
@@ -59,4 +60,6 @@ def _text(rows: Any, i: int | None, j: int | None) -> str:
     if i is None or j is None:
         return "…"
     value = rows[i, j]
+    import html
+
     return html.escape(f"{value:.4g}" if rows.dtype.kind in "fc" else str(value))

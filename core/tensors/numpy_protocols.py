@@ -7,7 +7,6 @@ whether a tape is active or not; ``numpy_functions.py`` has the exceptions.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -159,6 +158,8 @@ def _no_counterpart(function: Any, name: str, module: Any) -> str:
     kernel = f"{family}.{name}" if family else name
     shared = ((n, getattr(theirs, n, None)) for n in dir(module))
     known = [n for n, one in shared if callable(one) and not isinstance(one, type)]
+    import difflib  # for errors only
+
     near = difflib.get_close_matches(name, known, 3)
     inputs = ("x", "y", "z")[: function.nin] if isinstance(function, np.ufunc) else ("x",)
     rules = ", ".join(f"{x!r}: rule" for x in inputs)

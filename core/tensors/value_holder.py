@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ..base.context import active_tapes
 from .tensor import Operators, Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class ValueHolder(Operators):

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from math import prod
 from operator import attrgetter
 from threading import RLock
-from typing import Any, NamedTuple, Never
+from typing import TYPE_CHECKING, Any, NamedTuple, Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..base.array_types import TensorSpec, next_id
 from ..base.context import active_graph, active_tapes, note_trainable
@@ -32,12 +31,19 @@ from .notebooks import table
 from .tensor import Tensor
 from .value_holder import ValueHolder
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 #: What to use for arguments of PyTorch and TensorFlow.
 _MEANT = {
     "device": "gradtape.backend(place) around it",
     "requires_grad": "trainable",
     "shape": "an initial value of that shape, such as gradtape.zeros(shape)",
 }
+
+
+#: Holds an object that another one replaces whenever a variable begins or ends to train.
+TOGGLED = [object()]
 
 
 class Pending(NamedTuple):
@@ -189,7 +195,9 @@ class Variable(ValueHolder):
     @trainable.setter
     def trainable(self, value: bool) -> None:
         _check_trainable(value)
-        self._trainable = bool(value)
+        if self._trainable is not bool(value):
+            self._trainable = bool(value)
+            TOGGLED[0] = object()
 
     @property
     def value(self) -> Tensor:

@@ -1,9 +1,13 @@
-"""Compiled gradtape, by each executor, beside JAX's jit; and eager beside PyTorch.
+"""Compiled gradtape, by each executor, beside JAX and PyTorch; and eager beside PyTorch.
 
-``python docs/benchmarks/compiled.py`` prints the tables of ``docs/benchmarks/README.md``. Each
-contender has a process of its own, which this script starts. They take turns: one runs for a slice
-of time while the others sleep, round after round; what counts is the median of the rounds, and of
-the ratios within each round. Before it is timed, each one's result is compared with the others'.
+``python docs/benchmarks/compiled.py --threads 1 all`` prints the tables of
+``docs/benchmarks/README.md``; what is computed is in ``rows``. Each contender has a process of its
+own, which this script starts. They take turns: one runs for a slice of time while the others sleep,
+round after round; what counts is the median of the rounds, and of the ratios within each round.
+Before it is timed, each one's result is compared with the others'.
+
+To measure in several runs, give each ``--results FILE``. ``--summary FILE`` then prints the tables
+of the page.
 """
 
 from __future__ import annotations
@@ -14,115 +18,42 @@ import contextlib
 import importlib.util
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 import training_step
 from contest import Missing, Outcome, Process, Timer, channel, take_turns
+from rows import ROWS, Made
 from timing import as_markdown, resident
 
 BASE, EAGER_BASE = "JAX, jit", "PyTorch, eager"
 #: Contenders: the library, the executor or backend, and what to install for it.
 CONTENDERS = {
+    "default": ("gradtape", "", "pip install gradtape"),
     "plain": ("gradtape", "plain", "pip install gradtape"),
     "planned": ("gradtape", "planned", "pip install gradtape"),
     "fused": ("gradtape", "fused", 'pip install "gradtape[fused]"'),
     "on JAX": ("gradtape", "jax", 'pip install "gradtape[jax]"'),
     BASE: ("jax", "", "pip install jax"),
+    "PyTorch, compiled": ("torch", "compiled", "pip install torch, and a C++ compiler such as g++"),
     "eager": ("gradtape", "eager", "pip install gradtape"),
-    EAGER_BASE: ("torch", "", "pip install torch"),
+    EAGER_BASE: ("torch", "eager", "pip install torch"),
 }
-COMPILED = ("plain", "planned", "fused", "on JAX", BASE)
 EAGER = ("eager", EAGER_BASE)
-
-
-class Made(NamedTuple):
-    """What a contender runs, the arrays that tell whether it is right, and what it changes."""
-
-    run: Callable[[], Any]
-    result: Callable[[], list[np.ndarray]]
-    changed: Callable[[], Any] = list
-
-
-# -- the rows --------------------------------------------------------------------------------------
-
-
-def _of(contenders: dict[str, Callable[[], Any]], name: str) -> Made:
-    run = contenders[name]
-    return Made(run, lambda: [np.asarray(run())])
-
-
-def chain(library: str, traced: bool) -> Made:
-    """50 times ``sin(y * 1.001)`` of ten numbers, forward and gradient."""
-    import eager
-
-    if library == "gradtape":
-        return _of(eager.gradtape_tiny(), "gradtape, function" if traced else "gradtape, eager")
-    return _of(
-        *((eager.jax_tiny(), BASE) if library == "jax" else (eager.torch_tiny(), EAGER_BASE))
-    )
-
-
-def network(library: str, traced: bool, inputs: int, hidden: Sequence[int], batch: int) -> Made:
-    """A step of Dense, BatchNorm, relu and Adam."""
-    task = training_step.Task(inputs, hidden, batch)
-    if library == "gradtape":
-        made = training_step.gradtape(task, traced)
-    else:
-        made = training_step.jax(task) if library == "jax" else training_step.torch(task)
-    return Made(made.step, made.weights, made.arrays)
-
-
-def hessian(library: str, traced: bool) -> Made:
-    """The Hessian of a layer of 40 parameters."""
-    import derivatives
-
-    if library == "jax":
-        return _of(derivatives.jax_hessian(), "JAX, jit(hessian)")
-    return _of(derivatives.gradtape_hessian(), "gradtape, function(hessian)")
-
-
-def batch_jacobian(library: str, traced: bool) -> Made:
-    """Jacobians of 256 examples."""
-    import derivatives
-
-    if library == "jax":
-        return _of(derivatives.jax_batch(), "JAX, jit(vmap(jacrev))")
-    return _of(derivatives.gradtape_batch(), "gradtape, function(batch_jacobian)")
-
-
-class Row(NamedTuple):
-    """What is computed: its title, what makes it, and whether it is compared eagerly too."""
-
-    title: str
-    make: Callable[[str, bool], Made]
-    eager: bool
-
-
-ROWS = {
-    "chain": Row("100-op chain", chain, True),
-    "small": Row(
-        "MLP 64-128-10, BatchNorm, Adam, batch 32",
-        partial(network, inputs=64, hidden=(128,), batch=32),
-        True,
-    ),
-    "mid": Row(
-        "MLP 784-256-256-10, batch 128",
-        partial(network, inputs=784, hidden=(256, 256), batch=128),
-        True,
-    ),
-    "big": Row(
-        "MLP 784-1024-1024-10, batch 256",
-        partial(network, inputs=784, hidden=(1024, 1024), batch=256),
-        True,
-    ),
-    "hessian": Row("Hessian of 40 parameters", hessian, False),
-    "jacobian": Row("batch Jacobian, 256 examples, 32 → 64 → 32", batch_jacobian, False),
-}
+COMPILED = tuple(name for name in CONTENDERS if name not in EAGER)
+#: Variables that say how many threads libraries start.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: What torch.compile compiles with.
+COMPILERS = (os.environ.get("CXX", "g++"), "g++", "clang++")
+#: Those that compile to machine code while they already run.
+LATER = ("default", "fused")
+#: Outcomes by the number of threads and the row.
+Found = dict[int, dict[str, Outcome]]
 
 
 # -- a contender's process -------------------------------------------------------------------------
@@ -158,8 +89,10 @@ def _prepare(name: str) -> tuple[str, str, contextlib.ExitStack]:
                 raise Missing(str(error)) from None
         elif how == "fused" and importlib.util.find_spec("llvmlite") is None:
             raise Missing("llvmlite is not installed")
-        elif how != "eager" and how not in gt.registry().executors:
+        elif how not in ("", "eager") and how not in gt.registry().executors:
             raise Missing(f"no plugin provides the executor {how!r}")
+    elif how == "compiled" and not any(map(shutil.which, COMPILERS)):
+        raise Missing("torch.compile finds no C++ compiler")
     return library, how, context
 
 
@@ -172,10 +105,18 @@ def serve(row: str, name: str, folder: str, settle: float, clock: str) -> None:
         out.write(json.dumps({"missing": str(error)}) + "\n")
         return
     before = resident()
-    made = ROWS[row].make(library, how != "eager")
+    made = ROWS[row].make(library, how)
     timer = Timer(_finished(made, how), clock)
     start = timer.clock()
-    timer.run()
+    try:
+        timer.run()
+    except Exception as error:
+        if how != "compiled":
+            raise
+        # what torch.compile does not compile
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        out.write(json.dumps({"failed": reason}) + "\n")
+        return
     first = timer.clock() - start
     timer.run()
     timer.run()
@@ -196,24 +137,35 @@ def serve(row: str, name: str, folder: str, settle: float, clock: str) -> None:
 # -- the one who starts them -----------------------------------------------------------------------
 
 
-def _started(row: str, name: str, folder: str, options: argparse.Namespace) -> Process:
+def _started(
+    row: str, name: str, folder: str, threads: int, options: argparse.Namespace
+) -> Process:
     """Return a contender in a process of its own."""
-    how = CONTENDERS[name][1]
-    threads = str(options.threads)
-    settings = {
+    library, how, _ = CONTENDERS[name]
+    cache = os.path.join(folder, name)  # each compiles for itself
+    settings: dict[str, str | None] = {
         "JAX_PLATFORMS": "cpu",
-        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), threads),
-        "XDG_CACHE_HOME": folder,
+        **dict.fromkeys(THREADS, str(threads)),
+        "XDG_CACHE_HOME": cache,
+        # of all rows, which otherwise compile the same headers again
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(os.path.dirname(folder), f"torch{threads}"),
+        "GRADTAPE_CACHE_DIR": None,
+        "GRADTAPE_EXECUTOR": None,
     }
-    if CONTENDERS[name][0] == "gradtape" and how not in ("eager", "jax"):
+    if library == "gradtape" and how not in ("", "eager", "jax"):
         settings["GRADTAPE_EXECUTOR"] = how
-    settle = options.settle * (4 if how == "fused" else 1)
+    settle = options.settle * (4 if name in LATER else 1)
     told = ["--serve", row, name, folder, str(settle), options.clock]
-    return Process(name, [__file__, *told], settings, options.threads)
+    return Process(name, [__file__, *told], settings, threads)
 
 
 def contest(
-    row: str, names: Sequence[str], folder: str, options: argparse.Namespace, said: set[str]
+    row: str,
+    names: Sequence[str],
+    folder: str,
+    threads: int,
+    options: argparse.Namespace,
+    said: set[str],
 ) -> Outcome:
     """Let the contenders of a row take turns."""
     with contextlib.ExitStack() as stack:
@@ -222,9 +174,12 @@ def contest(
         for name in names:
             fused = name == "fused"
             for kind in ("", "cached ") if fused else ("",):
-                process = _started(row, name, folder, options)
+                process = _started(row, name, folder, threads, options)
                 try:
                     told = process.answer()
+                    if "failed" in told:
+                        process.end()
+                        raise Missing(told["failed"])
                 except Missing as error:
                     print(f"failed: {ROWS[row].title}, {name}: {error}\n")
                     break
@@ -252,11 +207,14 @@ def _check(row: str, names: Sequence[str], folder: str) -> None:
         with np.load(os.path.join(folder, f"{row}-{name}.npz")) as file:
             found = [file[key] for key in file.files]
         wanted = wanted or found
-        if row in ("small", "mid", "big"):
-            training_step.compare(name, found, wanted)
+        if ROWS[row].trained:
+            training_step.compare(name, found, wanted, ROWS[row].free)
             continue
         for mine, right in zip(found, wanted, strict=True):
             np.testing.assert_allclose(mine, right, rtol=2e-3, atol=1e-5, err_msg=name)
+
+
+# -- tables and results ----------------------------------------------------------------------------
 
 
 def details(title: str, outcome: Outcome, names: Sequence[str], base: str) -> Iterator[list[str]]:
@@ -286,14 +244,81 @@ def details(title: str, outcome: Outcome, names: Sequence[str], base: str) -> It
         ]
 
 
-def summary(found: dict[str, Outcome]) -> Iterator[list[str]]:
-    """Give the lines of the table of ratios: a row each."""
+def ratios(found: Found) -> Iterator[list[str]]:
+    """Give the lines of the table of ratios: a row each, a figure for each number of threads."""
     ours = [name for name in COMPILED if name != BASE]
     yield [f"÷ {BASE}", *ours, f"eager ÷ {EAGER_BASE}"]
-    for row, outcome in found.items():
-        ratios = [outcome.ratio(name, BASE) for name in ours]
-        ratios.append(outcome.ratio("eager", EAGER_BASE))
-        yield [ROWS[row].title, *("-" if x is None else f"{x[0]:.2f}" for x in ratios)]
+    for row in _rows(found):
+        outcomes = [found[threads][row] for threads in sorted(found) if row in found[threads]]
+        pairs = [*((name, BASE) for name in ours), ("eager", EAGER_BASE)]
+        cells = []
+        for name, base in pairs:
+            figures = [outcome.ratio(name, base) for outcome in outcomes]
+            told = ["-" if x is None else f"{x[0]:.2f}" for x in figures]
+            cells.append("-" if set(told) == {"-"} else " / ".join(told))
+        yield [ROWS[row].title, *cells]
+
+
+def starting(found: Found) -> Iterator[list[str]]:
+    """Give the lines of the table of what starting costs, with the fewest threads: a row each."""
+    names = [name for name in COMPILED if name != "fused"]
+    yield ["first call, s; until settled, s; peak, MiB", *names, "fused (cached)"]
+    outcomes = found[min(found)]
+    for row in _rows({min(found): outcomes}):
+        cells = []
+        for name in [*names, "fused"]:
+            start = outcomes[row].starts.get(name)
+            cells.append(
+                "-" if start is None or name not in outcomes[row].seconds else _cost(start)
+            )
+        yield [ROWS[row].title, *cells]
+
+
+def _cost(start: dict[str, float]) -> str:
+    first, extra = f"{start['first']:.2f}", f"{start['extra']:.1f}"
+    if "cached first" in start:
+        first += f" ({start['cached first']:.2f})"
+        extra += f" ({start['cached extra']:.1f})"
+    return f"{first}; {extra}; {start['peak']:.0f}"
+
+
+def _rows(found: Found) -> list[str]:
+    return [row for row in ROWS if any(row in outcomes for outcomes in found.values())]
+
+
+def summary(found: Found) -> str:
+    """Return the tables of the page."""
+    counts = " / ".join(f"{n} thread{'s' if n > 1 else ''}" for n in sorted(found))
+    tables = [as_markdown(list(ratios(found))), as_markdown(list(starting(found)))]
+    return "\n\n".join([counts, *tables])
+
+
+def read(path: str) -> Found:
+    """Return the results of a file; none if there is no file."""
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        told = json.load(file)
+    return {
+        int(threads): {row: Outcome(**outcome) for row, outcome in rows.items() if row in ROWS}
+        for threads, rows in told.items()
+    }
+
+
+def write(path: str, found: Found) -> None:
+    """Keep results in a file."""
+    told = {
+        str(threads): {row: outcome._asdict() for row, outcome in rows.items()}
+        for threads, rows in found.items()
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(told, file, indent=1)
+
+
+def _threads(text: str) -> int:
+    if text != "all":
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def arguments() -> argparse.Namespace:
@@ -302,19 +327,48 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="these alone")
     add("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
-    add("--rounds", type=int, default=15, help="turns of each contender (%(default)s)")
-    add("--slice", type=float, default=0.3, help="seconds of a turn (%(default)s)")
-    add("--settle", type=float, default=2.0, help="seconds without progress before turns begin")
-    add("--threads", type=int, default=1, help="threads, and cores, of each (%(default)s)")
+    add("--rounds", type=int, default=7, help="turns of each contender (%(default)s)")
+    add("--slice", type=float, default=0.15, help="seconds of a turn (%(default)s)")
+    add("--settle", type=float, default=0.5, help="seconds without progress before turns begin")
+    add(
+        "--threads",
+        nargs="+",
+        type=_threads,
+        default=[1],
+        help="threads, and cores, of each; all for those that there are",
+    )
     add(
         "--clock",
         choices=["wall", "cpu"],
         default="wall",
         help="cpu: the processor time of all threads, for a machine on which others work too",
     )
-    add("--quick", action="store_true", help="the chain alone, in a few seconds")
+    add("--quick", action="store_true", help="two small rows, in a few seconds")
+    add("--results", metavar="FILE", help="add what is measured to this file")
+    add("--summary", metavar="FILE", help="print the page's tables of such a file, and end")
     add("--serve", nargs=5, help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def measure(options: argparse.Namespace) -> Found:
+    """Run the contests, and print each one's table; return what was found, and was known before."""
+    found = read(options.results) if options.results else {}
+    said: set[str] = set()
+    names = [name for name in CONTENDERS if name in options.contenders]
+    with tempfile.TemporaryDirectory() as whole:
+        for row, threads in product(options.rows, options.threads):
+            folder = os.path.join(whole, f"{row}{threads}")
+            os.mkdir(folder)
+            outcome = contest(row, names, folder, threads, options, said)
+            found.setdefault(threads, {})[row] = outcome
+            if options.results:
+                write(options.results, found)
+            title = f"{ROWS[row].title}; {threads} thread{'s' if threads > 1 else ''}"
+            for group, base in ((COMPILED, BASE), (EAGER, EAGER_BASE)):
+                lines = list(details(title, outcome, group, base))
+                if len(lines) > 1:
+                    print(as_markdown(lines), end="\n\n", flush=True)
+    return found
 
 
 def main() -> None:
@@ -324,24 +378,17 @@ def main() -> None:
         row, name, folder, settle, clock = options.serve
         serve(row, name, folder, float(settle), clock)
         return
+    if options.summary:
+        print(summary(read(options.summary)))
+        return
     if options.quick:
-        options.rows, options.rounds, options.slice, options.settle = ["chain"], 3, 0.02, 0.05
+        options.rows, options.rounds = ["chain", "matrices"], 3
+        options.slice, options.settle = 0.02, 0.05
     # as an installation does it: what is imported late would be compiled by the first call
     import gradtape.plugins
 
     compileall.compile_dir(gradtape.plugins.__path__[0], quiet=2)
-    found: dict[str, Outcome] = {}
-    said: set[str] = set()
-    for row in options.rows:
-        wanted = [*COMPILED, *(EAGER if ROWS[row].eager else ())]
-        names = [name for name in wanted if name in options.contenders]
-        with tempfile.TemporaryDirectory() as folder:
-            found[row] = contest(row, names, folder, options, said)
-        for group, base in ((COMPILED, BASE), (EAGER, EAGER_BASE)):
-            lines = list(details(ROWS[row].title, found[row], group, base))
-            if len(lines) > 1:
-                print(as_markdown(lines), end="\n\n", flush=True)
-    print(as_markdown(list(summary(found))))
+    print(summary(measure(options)))
 
 
 if __name__ == "__main__":

@@ -107,21 +107,26 @@ class Process:
     told
         The script to run, and its arguments.
     settings
-        Environment variables.
+        Environment variables; None for those that it must not have.
     cores
         How many cores it is kept to; None for all.
     """
 
     def __init__(
-        self, name: str, told: Sequence[str], settings: Mapping[str, str], cores: int | None = None
+        self,
+        name: str,
+        told: Sequence[str],
+        settings: Mapping[str, str | None],
+        cores: int | None = None,
     ) -> None:
         self.name = name
+        given = {**os.environ, **settings}
         self._process = subprocess.Popen(
             [sys.executable, *told],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **settings},
+            env={key: value for key, value in given.items() if value is not None},
             preexec_fn=None if cores is None else partial(_bind, cores),
         )
 

@@ -71,8 +71,8 @@ def gradtape_hessian() -> Contenders:
     }
 
 
-def torch_hessian() -> Contenders:
-    """Return PyTorch's vectorised Hessian, and its functional one."""
+def torch_hessian(compiled: bool = False) -> Contenders:
+    """Return PyTorch's vectorised Hessian, and its functional one, which may be compiled."""
     import torch
 
     x, k1, k2, b1, b2 = map(torch.tensor, (INPUTS, K1, K2, B1, B2))
@@ -81,6 +81,7 @@ def torch_hessian() -> Contenders:
         return (torch.relu(torch.relu(x @ k + b1) @ k2 + b2) ** 2).mean()
 
     functional = torch.func.hessian(loss)
+    functional = torch.compile(functional) if compiled else functional
     return {
         "PyTorch, hessian(vectorize=True)": lambda: torch.autograd.functional.hessian(
             loss, k1, vectorize=True
@@ -133,8 +134,8 @@ def gradtape_batch() -> Contenders:
     }
 
 
-def torch_batch() -> Contenders:
-    """Return PyTorch's vmap(jacrev)."""
+def torch_batch(compiled: bool = False) -> Contenders:
+    """Return PyTorch's vmap(jacrev), which may be compiled."""
     import torch
 
     x, w1, w2, c1, c2 = map(torch.tensor, (BATCH, W1, W2, C1, C2))
@@ -144,6 +145,7 @@ def torch_batch() -> Contenders:
         return elu(elu(row @ w1 + c1) @ w2 + c2)
 
     mapped = torch.func.vmap(torch.func.jacrev(model))
+    mapped = torch.compile(mapped) if compiled else mapped
     return {"PyTorch, vmap(jacrev)": lambda: mapped(x)}
 
 

@@ -70,19 +70,19 @@ def gradtape_tiny(tf: Any = gt) -> Contenders:
     }
 
 
-def torch_tiny() -> Contenders:
-    """Return PyTorch, eager."""
+def torch_tiny(compiled: bool = False) -> Contenders:
+    """Return PyTorch, eager or with the chain by ``torch.compile``."""
     import torch
 
     x = torch.tensor(START, requires_grad=True)
 
-    def run() -> Any:
-        y = x
+    def chain(y: Any) -> Any:
         for _ in range(LENGTH):
             y = torch.sin(y * 1.001)
-        return torch.autograd.grad(y.sum(), x)[0].numpy()
+        return y.sum()
 
-    return {"PyTorch, eager": run}
+    forward = torch.compile(chain) if compiled else chain
+    return {"PyTorch, eager": lambda: torch.autograd.grad(forward(x), x)[0].numpy()}
 
 
 def autograd_tiny() -> Contenders:

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from training_step import BETA_1, BETA_2, BN_EPSILON, CLASSES, EPSILON, RATE
+from libraries import Gradtape, Jax, Torch
+from training_step import BETA_1, BETA_2, CLASSES, EPSILON, RATE, adam_in_jax
 
 __all__ = ["LIBRARIES", "TASKS", "Made", "Task"]
 
@@ -118,52 +119,6 @@ def forward(lib: Any, task: Task, weights: Sequence[Any], x: Any) -> Any:
 # -- gradtape --------------------------------------------------------------------------------------
 
 
-class Gradtape:
-    """gradtape's functions; ``half`` is the dtype to compute in, if it is not float32."""
-
-    def __init__(self, half: str | None) -> None:
-        import gradtape as gt
-        from gradtape.core.extend import ops
-
-        self.gt, self.half, self._batch_norm = gt, half, ops["batch_norm_training"]
-
-    def cast(self, x: Any, dtype: str | None) -> Any:
-        return x if self.half is None else self.gt.cast(x, dtype or self.half)
-
-    def dense(self, x: Any, w: Any, b: Any) -> Any:
-        return x @ self.cast(w, None) + self.cast(b, None)
-
-    def relu(self, x: Any) -> Any:
-        return self.gt.nn.relu(x)
-
-    def batch_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
-        x = self.cast(x, "float32")
-        y, _, _ = self._batch_norm(x, gamma, beta, axis=-1, epsilon=BN_EPSILON)
-        return self.cast(y, None)
-
-    def convolution(self, x: Any, w: Any, b: Any) -> Any:
-        found = self.gt.nn.conv2d(x, self.cast(w, None), padding="same")
-        return found + self.cast(b, None)
-
-    def max_pool(self, x: Any) -> Any:
-        return self.gt.nn.max_pool2d(x, 2)
-
-    def flatten(self, x: Any) -> Any:
-        return self.gt.reshape(x, (x.shape[0], -1))
-
-    def lstm(self, x: Any, w: Any, b: Any, u: Any) -> Any:
-        gt = self.gt
-        u = self.cast(u, None)
-        units = u.shape[0]
-        h = c = gt.zeros_like(x[0, :, :1]) + gt.zeros((units,), dtype=x.dtype)
-        given = gt.unstack(self.dense(x, w, b))
-        for step in given:
-            i, f, g, o = gt.split(step + h @ u, 4, axis=-1)
-            c = gt.nn.sigmoid(f) * c + gt.nn.sigmoid(i) * gt.tanh(g)
-            h = gt.nn.sigmoid(o) * gt.tanh(c)
-        return h
-
-
 def gradtape(task: Task, half: str | None, device: str, how: str) -> Made:
     """Return the step in gradtape, eager or as one traced function; ``how`` is the executor."""
     lib = Gradtape(half)
@@ -200,54 +155,6 @@ def gradtape(task: Task, half: str | None, device: str, how: str) -> Made:
 # -- PyTorch ---------------------------------------------------------------------------------------
 
 
-class Torch:
-    """PyTorch's functions. Kernels are as PyTorch has them, and images have channels first."""
-
-    def __init__(self) -> None:
-        import torch
-
-        self.torch, self.f = torch, torch.nn.functional
-        self.no_bias: Any = None
-
-    def weight(self, w: np.ndarray) -> np.ndarray:
-        turned = w.transpose(3, 2, 0, 1) if w.ndim == 4 else w.T
-        return np.ascontiguousarray(turned)
-
-    def dense(self, x: Any, w: Any, b: Any) -> Any:
-        return self.f.linear(x, w, b)
-
-    def relu(self, x: Any) -> Any:
-        return self.f.relu(x)
-
-    def batch_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
-        return self.f.batch_norm(x, None, None, gamma, beta, training=True, eps=BN_EPSILON)
-
-    def convolution(self, x: Any, w: Any, b: Any) -> Any:
-        return self.f.conv2d(x, w, b, padding="same")
-
-    def max_pool(self, x: Any) -> Any:
-        return self.f.max_pool2d(x, 2)
-
-    def flatten(self, x: Any) -> Any:
-        return x.permute(0, 2, 3, 1).flatten(1)  # in the order of the others
-
-    def beside(self, w: Any, b: Any, u: Any) -> None:
-        """Let an LSTM's weights lie beside each other, as cuDNN wants them."""
-        torch = self.torch
-        self.no_bias = torch.zeros_like(b, requires_grad=False)
-        mode = torch.backends.cudnn.rnn.get_cudnn_mode("LSTM")
-        sizes = (4, w.shape[1], mode, u.shape[1], 0, 1, False, False)
-        with torch.no_grad():
-            torch._cudnn_rnn_flatten_weight([w, u, b, self.no_bias], *sizes)
-
-    def lstm(self, x: Any, w: Any, b: Any, u: Any) -> Any:
-        zeros = x.new_zeros((1, x.shape[1], u.shape[1]), dtype=x.dtype)
-        weights = [w, u, b, self.torch.zeros_like(b) if self.no_bias is None else self.no_bias]
-        settings = (True, 1, 0.0, True, False, False)  # biases, layers, dropout, training, ...
-        _, h, _ = self.torch._VF.lstm(x, (zeros, zeros), weights, *settings)
-        return h[0]
-
-
 def torch(task: Task, half: str | None, device: str, how: str) -> Made:
     """Return the step in PyTorch; ``how`` is eager, or the mode of ``torch.compile``."""
     lib = Torch()
@@ -270,7 +177,7 @@ def torch(task: Task, half: str | None, device: str, how: str) -> Made:
     def loss_of(x: Any, labels: Any, weights: Any) -> Any:
         with torch.autocast(place, torch.float16, enabled=half is not None):
             logits = forward(lib, task, weights, x)
-        return lib.f.cross_entropy(logits.float(), labels)
+        return lib.cross_entropy(logits.float(), labels)
 
     run = loss_of if how == "eager" else torch.compile(loss_of, mode=how)
 
@@ -287,57 +194,6 @@ def torch(task: Task, half: str | None, device: str, how: str) -> Made:
 # -- JAX -------------------------------------------------------------------------------------------
 
 
-class Jax:
-    """JAX's functions."""
-
-    def __init__(self, half: str | None) -> None:
-        import jax
-
-        self.jax, self.jnp, self.half = jax, jax.numpy, half
-
-    def cast(self, x: Any, dtype: str | None) -> Any:
-        return x if self.half is None else x.astype(dtype or self.half)
-
-    def dense(self, x: Any, w: Any, b: Any) -> Any:
-        return x @ self.cast(w, None) + self.cast(b, None)
-
-    def relu(self, x: Any) -> Any:
-        return self.jax.nn.relu(x)
-
-    def batch_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
-        x = self.cast(x, "float32")
-        mean, var = x.mean(0), x.var(0)
-        return self.cast((x - mean) * self.jax.lax.rsqrt(var + BN_EPSILON) * gamma + beta, None)
-
-    def convolution(self, x: Any, w: Any, b: Any) -> Any:
-        kinds = ("NHWC", "HWIO", "NHWC")
-        convolve = self.jax.lax.conv_general_dilated
-        return convolve(x, self.cast(w, None), (1, 1), "SAME", dimension_numbers=kinds) + self.cast(
-            b, None
-        )
-
-    def max_pool(self, x: Any) -> Any:
-        lax, window = self.jax.lax, (1, 2, 2, 1)
-        return lax.reduce_window(x, -self.jnp.inf, lax.max, window, window, "VALID")
-
-    def flatten(self, x: Any) -> Any:
-        return x.reshape(x.shape[0], -1)
-
-    def lstm(self, x: Any, w: Any, b: Any, u: Any) -> Any:
-        jax, jnp = self.jax, self.jnp
-        u = self.cast(u, None)
-
-        def cell(carry: Any, step: Any) -> Any:
-            h, c = carry
-            i, f, g, o = jnp.split(step + h @ u, 4, axis=-1)
-            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
-            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
-
-        zeros = jnp.zeros((x.shape[1], u.shape[0]), x.dtype)
-        (h, _), _ = jax.lax.scan(cell, (zeros, zeros), self.dense(x, w, b))
-        return h
-
-
 def jax(task: Task, half: str | None, device: str, how: str) -> Made:
     """Return the step in JAX, compiled as one function."""
     lib = Jax(half)
@@ -347,17 +203,11 @@ def jax(task: Task, half: str | None, device: str, how: str) -> Made:
 
     def loss_of(weights: Any, x: Any, labels: Any) -> Any:
         logits = lib.cast(forward(lib, task, weights, lib.cast(x, None)), "float32")
-        return -jax.nn.log_softmax(logits)[jnp.arange(len(labels)), labels].mean()
+        return lib.cross_entropy(logits, labels)
 
     def update(state: Any, x: Any, labels: Any) -> Any:
-        weights, m, v, count = state
-        loss, grads = jax.value_and_grad(loss_of)(weights, x, labels)
-        count = count + 1
-        rate = RATE * jnp.sqrt(1 - BETA_2**count) / (1 - BETA_1**count)
-        m = [a * BETA_1 + g * (1 - BETA_1) for a, g in zip(m, grads, strict=True)]
-        v = [a * BETA_2 + g * g * (1 - BETA_2) for a, g in zip(v, grads, strict=True)]
-        rows = zip(weights, m, v, strict=True)
-        return loss, ([w - rate * a / (jnp.sqrt(b) + EPSILON) for w, a, b in rows], m, v, count)
+        loss, grads = jax.value_and_grad(loss_of)(state[0], x, labels)
+        return loss, adam_in_jax(state, grads)
 
     run = jax.jit(update, donate_argnums=0)
     weights = [jnp.asarray(w) for w in task.weights()]

@@ -15,6 +15,7 @@ from ..core.errors import GradtapeError as GradtapeError
 from ..core.errors import NonFiniteError as NonFiniteError
 from ..core.errors import OutOfMemory as OutOfMemory
 from ..core.errors import PluginError as PluginError
+from ..core.errors import ThreadsWarning as ThreadsWarning
 from ..core.errors import TraceError as TraceError
 from ..core.errors import UnknownName as UnknownName
 from ..core.errors import UnknownOp as UnknownOp

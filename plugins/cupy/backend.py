@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, lazy_entry, lazy_module
 from .devices import GpuSender, GpuStopwatch, Scope, guarded
 from .diagnosis import diagnosis
 from .names import Namespace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: The module that is imported with the first program that runs on CuPy.
 _PROGRAMS = "plugins.cupy.compiled.programs"

@@ -7,7 +7,6 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
-from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +74,8 @@ def facts() -> dict[str, Any]:
 def _wheels() -> dict[str, str]:
     """Return the distributions that provide a module ``cupy``, with their versions."""
     found = {}
+    from importlib.metadata import distributions
+
     for distribution in distributions():
         with suppress(ValueError, KeyError):  # another one's metadata cannot be read
             name = str(distribution.metadata["Name"]).lower().replace("_", "-")

@@ -1,7 +1,7 @@
 """LLVM as the compiler of loops, with compiled code cached in files for later processes.
 
-A compiled loop is a C function like Python's own. It receives NumPy arrays and numbers, and reads
-their memory from the ``ndarray`` structure, which takes a tenth of the time of ``ctypes``.
+Python calls machine code as it calls its own C functions. It receives NumPy arrays and numbers, and
+reads their memory from the ``ndarray`` structure, which takes a tenth of the time of ``ctypes``.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ FLAGS = {"x86_64": 1 | 4 | 8, "AMD64": 1 | 4 | 8, "aarch64": 1 | 2 | 4, "arm64":
 FUNCTION, HEADER = "loop_of_arrays", object.__basicsize__
 #: The offsets of ``ndarray``'s memory, rank, shape, dtype and flags. A number's value is at HEADER.
 DATA, RANK, SHAPE, DTYPE, STATE = (HEADER + n for n in (0, 8, 16, 40, 48))
-#: The flags of a C contiguous, aligned array.
-ORDERED = 0x1 | 0x100
+#: The flags of an aligned array, and of one that is C contiguous too.
+ALIGNED = 0x100
+ORDERED = 0x1 | ALIGNED
 #: The dtypes of the arrays and numbers that loops receive.
 DTYPES = {np.dtype(kind).name: np.dtype(kind) for kind in (bool, "i4", "i8", "f4", "f8")}
-_OF_PYTHON = "PyEval_RestoreThread PyEval_SaveThread PyObject_Vectorcall Py_IncRef _Py_NoneStruct"
+_OF_PYTHON = (
+    "PyErr_Occurred PyEval_RestoreThread PyEval_SaveThread PyLong_AsSsize_t PyObject_Vectorcall "
+    "Py_IncRef _Py_NoneStruct"
+)
 _FAST = 0x80  # METH_FASTCALL
 #: The C library, as part of this process.
 LIBRARY = ctypes.CDLL(None) if os.name != "nt" else None
@@ -100,31 +104,39 @@ class _Method(ctypes.Structure):
     )
 
 
-def compiled(text: str, otherwise: Callable[..., None]) -> Callable[..., None]:
-    """Return the function that a text defines.
+def function_at(address: int, state: Any, owned: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return a function of Python for machine code that is called as ``METH_FASTCALL``.
+
+    Parameters
+    ----------
+    address
+        The address of the machine code.
+    state
+        An array, its first argument.
+    owned
+        What must live as long as the function.
+    """
+    method = _Method(b"loop", address, _FAST, None)
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, *[ctypes.py_object] * 2]
+    # its module may be any object
+    function: Callable[..., Any] = new(ctypes.addressof(method), state, (method, *owned))
+    return function
+
+
+def address_of(text: str) -> int:
+    """Return the address of the machine code of a text in this process.
 
     Parameters
     ----------
     text
-        LLVM's intermediate representation of :data:`FUNCTION`, called as ``METH_FASTCALL``. Its
-        first argument is an array of two integers: the function's notes for its next call, and the
-        address of ``otherwise``.
-    otherwise
-        A Python function that it may call.
+        LLVM's intermediate representation of :data:`FUNCTION`.
     """
     with _alone:
-        address = _address(text)
-    state = np.array([0, id(otherwise)], np.int64)
-    method = _Method(b"loop", address, _FAST, None)
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, *[ctypes.py_object] * 2]
-    # its module, which may be any object, lives as long as the function
-    function: Callable[..., None] = new(ctypes.addressof(method), state, (method, otherwise))
-    return function
+        return _address(text)
 
 
 def _address(text: str) -> int:
-    """Return the address of a text's machine code in this process."""
     llvm, target, engine = _engine()
     key = hashlib.sha256(f"{llvm.llvm_version_info}{_host()}{text}".encode()).hexdigest()[:32]
     if key in _addresses:
@@ -172,9 +184,6 @@ def _engine() -> tuple[Any, Any, Any]:
     for name in _OF_PYTHON.split():
         llvm.add_symbol(name, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name)))
     llvm.add_symbol("array_type", id(np.ndarray))
-    for name, dtype in DTYPES.items():
-        llvm.add_symbol(f"dtype_{name}", id(dtype))
-        llvm.add_symbol(f"type_{name}", id(dtype.type))
     triple, cpu, features = _host()
     target = llvm.Target.from_triple(triple).create_target_machine(
         cpu, features, opt=3, codemodel="jitdefault", jit=True
@@ -212,6 +221,15 @@ def cache_folder(make: bool = False) -> tuple[Path | None, str | None]:
     if state is not None and (state.st_uid != os.getuid() or state.st_mode & 0o022):
         return folder, "other users may write to it"
     return folder, None
+
+
+def has_kept_code() -> bool:
+    """Return whether earlier processes have left compiled loops in the cache."""
+    folder, problem = cache_folder()
+    try:
+        return folder is not None and not problem and any(folder.iterdir())
+    except OSError:  # there is no folder
+        return False
 
 
 def _path(key: str) -> Path | None:

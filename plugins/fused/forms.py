@@ -2,7 +2,7 @@
 
 Forms contain only operations with a single correct rounding, so that results are NumPy's, bit for
 bit: arithmetic, roots, comparisons, conversions, and single-precision functions where they equal
-NumPy's. Functions of the C library differ from NumPy's in the last digit.
+NumPy's. Other functions have no form: a group calls NumPy's own (``inner_loops``).
 
 Single-precision functions are computed as NumPy does on processors with fused multiply-add. They
 consist of arithmetic only, so that a loop computes several elements at once, with NumPy's own range
@@ -19,8 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Symbol, registry
-from ..planned import PlanStep, size_of
-from .compiler import LIBRARY
+from ..planned import PlanStep
 
 # -- functions in single precision -----------------------------------------------------------------
 
@@ -69,10 +68,16 @@ def _polynomial(add: Add, x: str, factors: Sequence[float]) -> str:
     return value
 
 
-def _reduced(add: Add, x: str, scale: float, parts: Sequence[float]) -> tuple[str, str]:
-    """Return the remainder of a division, and bits whose lowest are those of the quotient."""
-    quotient = add(f"fmul float {x}, {_single(scale)}")
-    shifted = add(f"fadd float {quotient}, {_single(_ROUNDING)}")
+def _reduced(add: Add, x: str, scale: float, parts: Sequence[float], once: bool) -> tuple[str, str]:
+    """Return the remainder of a division, and bits whose lowest are those of the quotient.
+
+    The quotient is rounded ``once``, to an integer, or to single precision before.
+    """
+    if once:
+        shifted = _fused(add, x, _single(scale), _single(_ROUNDING))
+    else:
+        quotient = add(f"fmul float {x}, {_single(scale)}")
+        shifted = add(f"fadd float {quotient}, {_single(_ROUNDING)}")
     quotient = add(f"fsub float {shifted}, {_single(_ROUNDING)}")
     for part in parts:
         x = _fused(add, quotient, _single(part), x)
@@ -81,7 +86,7 @@ def _reduced(add: Add, x: str, scale: float, parts: Sequence[float]) -> tuple[st
 
 def _circle(quarter: int) -> Callable[[Add, str], tuple[str, str]]:
     def function(add: Add, x: str) -> tuple[str, str]:
-        rest, quadrant = _reduced(add, x, float.fromhex("0x1.45f306p-1"), _HALF_PI)
+        rest, quadrant = _reduced(add, x, float.fromhex("0x1.45f306p-1"), _HALF_PI, True)
         quadrant = add(f"add i32 {quadrant}, {quarter}")
         square = add(f"fmul float {rest}, {rest}")
         cos = _polynomial(add, square, _COS)
@@ -99,7 +104,7 @@ def _circle(quarter: int) -> Callable[[Add, str], tuple[str, str]]:
 def _exp(add: Add, x: str) -> tuple[str, str]:
     small = add(f"fcmp ole float {x}, {_single(_LEAST)}")
     within = add(f"select i1 {small}, float {_single(_LEAST)}, float {x}")
-    rest, bits = _reduced(add, within, 1.442695040888963407, _LN2)
+    rest, bits = _reduced(add, within, 1.442695040888963407, _LN2, False)
     above, below = (_polynomial(add, rest, factors) for factors in _EXP)
     value = add(f"fdiv float {above}, {below}")
     exponent = add(f"sub i32 {bits}, {_ROUNDING_BITS}")
@@ -219,10 +224,6 @@ _OF_TRUTHS = {
     "logical_xor": _XOR,
     "not_equal": _XOR,
 }
-#: Functions of the C library.
-TRANSCENDENTAL = frozenset("cos exp expm1 log log1p sin tan tanh".split())
-#: Up to this number of elements, these functions are faster in a loop than a ufunc call.
-_FEW = 64
 _BY_KIND = {"f": _OF_FLOATS, "i": _OF_INTEGERS, "b": _OF_TRUTHS}
 #: The LLVM types of dtypes; that of booleans is for values, which take a byte in memory.
 TYPES = {"bool": "i1", "int32": "i32", "int64": "i64", "float32": "float", "float64": "double"}
@@ -266,22 +267,13 @@ def form_of(step: PlanStep, exact: Container[str]) -> Form | None:
         form = _BY_KIND.get(of[0].kind, {}).get(step.op)
         if step.op in exact and of[0].char == "f":
             form = FUNCTIONS[step.op]
-        elif step.op in TRANSCENDENTAL and size_of(step.out) <= _FEW:
-            form = _called(step.op, of[0].char)
     elif step.op == "outer_products":
         form, of = _outer_product(TYPES[out.name]), [out, out]
     else:
         return None
-    if form is None or not all(map(_convertible, step.inputs, of)):
+    if form is None or not all(map(convertible, step.inputs, of)):
         return None
     return form, of
-
-
-def _called(op: str, char: str) -> tuple[str, ...] | None:
-    name = {"f": f"{op}f", "d": op}.get(char)
-    if name is None or not hasattr(LIBRARY, name):
-        return None
-    return (f"call {{t}} @{name}({{t}} {{0}})",)
 
 
 def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
@@ -297,7 +289,7 @@ def _outer_product(kind: str) -> Callable[[Add, str, str], tuple[str, str]]:
     return form
 
 
-def _convertible(x: Any, target: Any) -> bool:
+def convertible(x: Any, target: Any) -> bool:
     if type(x) is Symbol:
         return conversion(x.dtype, target) is not None
     try:

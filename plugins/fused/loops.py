@@ -1,391 +1,46 @@
-"""Loops: groups of steps as functions that LLVM compiles, each element read and written once.
+"""The executor's emitter: it runs groups as loops that LLVM compiles.
 
-A loop contains only operations with a single correct rounding, so that its results are NumPy's, bit
-for bit; sums are over the first axis, in NumPy's order. A loop cannot warn as NumPy does
-(``numpy.errstate``). If the processor has set a flag for such a warning, NumPy runs the group once
-more, and warns.
+A loop contains only operations with a single correct rounding, and NumPy's own inner loops, so that
+its results are NumPy's, bit for bit; sums are over the first axis, in NumPy's order. A loop cannot
+warn as NumPy does (``numpy.errstate``). If the processor has set a flag for such a warning, NumPy
+runs the group once more, and warns.
 
-A loop is text in LLVM's intermediate representation. Its function is called from Python with the
-arrays of a group, outputs first. It checks that they are as the plan says (type, dtype, shape,
-order in memory), and calls the loop with their memory. If they are not, or the processor has set a
-flag that NumPy would warn of, it calls ``otherwise`` with the same arguments. It does not depend on
-the process, so its machine code can be cached.
+A large group runs in parts, on several threads. Each element depends only on the elements at its
+position, and sums of rows are cut by columns, so results do not depend on the parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from itertools import count
 from math import prod
-from platform import machine
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ...core.extend import Symbol
-from ..planned import Emitter, LoopGroup, PlanStep, Shape, StepKind, shape_of
-from .compiler import (
-    DATA,
-    DTYPE,
-    DTYPES,
-    FLAGS,
-    FUNCTION,
-    HEADER,
-    ORDERED,
-    RANK,
-    SHAPE,
-    STATE,
-    compiled,
-)
-from .forms import FUNCTIONS, TRANSCENDENTAL, TYPES, constant, conversion, form_of
-
-# -- the text of a loop ----------------------------------------------------------------------------
-
-
-#: From this number of operations, a group lets other threads run meanwhile.
-_LONG = 2**14
-#: LLVM masks the remainder of loops with fewer rounds than this.
-_SHORT = 16
-#: The number of times that a loop is repeated for its warnings before it is given up.
-_MOST_REPEATED = 10
-_MEMORY = {**TYPES, "bool": "i8"}
-#: A value, and how it is read: element by element by default.
-Way: TypeAlias = tuple[Symbol, str]
-#: Other ways, in a loop over (o, b, h): the distance of elements along each axis.
-_WAYS: dict[str, Callable[[int, int, int], list[int]]] = {
-    "slopes": lambda o, b, h: [1, o, 0],
-    "rows": lambda o, b, h: [h, 0, 1],
-    "turned": lambda o, b, h: [1, 0, o],
-}
-
-
-def source(group: LoopGroup, exact: Container[str]) -> str:
-    """Return the text of a group's loop.
-
-    Parameters
-    ----------
-    group
-        A group of steps that have forms.
-    exact
-        As for :func:`~.forms.form_of`.
-    """
-    return _Source(group, exact).text
-
-
-class _Source:
-    def __init__(self, group: LoopGroup, exact: Container[str]) -> None:
-        self.group = group
-        self.exact = exact
-        self.arrays = [*group.outputs, *group.inputs]
-        self.lines: list[str] = []
-        self.called: set[str] = set()
-        self._numbers = count()
-        self._block = "start"
-        self._strides()
-        self._loop()
-        loop, self.lines = self.lines, []
-        alone = all("@llvm." in name for name in self.called)
-        self._entry()
-        parameters = ", ".join(f"ptr noalias %m{i}" for i in range(len(self.arrays)))
-        names = dict.fromkeys(np.dtype(x.dtype).name for x in self.arrays)
-        symbols = ["array_type", "_Py_NoneStruct"]
-        symbols += [f"{kind}_{name}" for name in names for kind in ("dtype", "type")]
-        self.text = "\n".join(
-            [
-                *(f"@{name} = external global i8" for name in symbols),
-                "declare void @PyEval_RestoreThread(ptr)",
-                "declare void @Py_IncRef(ptr)",
-                *sorted(self.called),
-                f"define internal i32 @loop({parameters}) noinline nounwind {{",
-                *loop,
-                "}",
-                f"define ptr @{FUNCTION}(ptr %self, ptr %args, i64 %count) {{",
-                *self.lines,
-                "}",
-                *self._hints(alone),
-                "",
-            ]
-        )
-
-    def _hints(self, alone: bool) -> list[str]:
-        """Return the hints for a short loop; LLVM warns if it cannot follow them."""
-        length = self.lengths[-1] if self.lengths else 1
-        if not alone or length < 4:
-            return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
-        return [
-            "!0 = distinct !{!0, !1, !2}",
-            f'!1 = !{{!"llvm.loop.vectorize.width", i32 {8 if length >= 8 else 4}}}',
-            '!2 = !{!"llvm.loop.vectorize.enable", i1 true}',
-        ]
-
-    # -- lines -------------------------------------------------------------------------------------
-
-    def _new(self, text: str) -> str:
-        """Add an instruction; return the name of its value."""
-        if text.startswith("call"):
-            self.called.add(_declaration(text))
-        name = f"%v{next(self._numbers)}"
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def _at(self, pointer: str, places: Any, kind: str = "i8") -> str:
-        return self._new(f"getelementptr inbounds {kind}, ptr {pointer}, i64 {places}")
-
-    def _load(self, kind: str, pointer: str, offset: int = 0) -> str:
-        return self._new(f"load {kind}, ptr {self._at(pointer, offset) if offset else pointer}")
-
-    def _label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self._block = name
-
-    # -- the loop ----------------------------------------------------------------------------------
-
-    def _strides(self) -> None:
-        """Find the loops, as few as possible, and the strides of all arrays in each."""
-        whole = self.group.shape
-        found = {(x, ""): _broadcast(shape_of(x), whole) for x in self.group.outputs}
-        for step in self.group.members:
-            for x, how in _ways(step):
-                found[x, how] = _WAYS[how](*whole) if how else _broadcast(shape_of(x), whole)
-        self.lengths: list[int] = []
-        self.strides: dict[Way, list[int]] = {way: [] for way in found}
-        for axis, length in enumerate(whole):
-            if length == 1:
-                continue
-            here = {way: strides[axis] for way, strides in found.items()}
-            pairs = [(self.strides[way], stride * length) for way, stride in here.items()]
-            if self.lengths and all(outer[-1] == span for outer, span in pairs):
-                self.lengths[-1] *= length
-                for way, stride in here.items():
-                    self.strides[way][-1] = stride
-                continue
-            self.lengths.append(length)
-            for way, stride in here.items():
-                self.strides[way].append(stride)
-
-    def _loop(self) -> None:
-        self._label("start")
-        # whether anything must be left to NumPy
-        self.lines += ["  %left = alloca i32", "  store i32 0, ptr %left"]
-        self._pointers = {x: f"%m{i}" for i, x in enumerate(self.arrays)}
-        for step in self.group.tails:
-            self._nest([prod(shape_of(step.out))], partial(self._begin, step.out))
-        self._nest(self.lengths, self._body)
-        self.lines.append(f"  ret i32 {self._load('i32', '%left')}")
-
-    def _nest(self, lengths: Sequence[int], body: Callable[[list[str]], None]) -> None:
-        """Add nested loops, with a body in the innermost one."""
-        opened = []
-        for length in lengths:
-            n = next(self._numbers)
-            self.lines.append(f"  br label %head{n}")
-            before = self._block
-            self._label(f"head{n}")
-            self.lines.append(f"  %k{n} = phi i64 [ 0, %{before} ], [ %n{n}, %tail{n} ]")
-            opened.append((n, length))
-        body([f"%k{n}" for n, _ in opened])
-        # the remainder of a short loop must not use empty lanes: 0 / 0 would set a flag
-        said = ", !llvm.loop !0" if lengths == self.lengths and lengths[-1:] < [_SHORT] else ""
-        for n, length in reversed(opened):
-            self.lines.append(f"  br label %tail{n}")
-            self._label(f"tail{n}")
-            self.lines += [
-                f"  %n{n} = add nuw nsw i64 %k{n}, 1",
-                f"  %e{n} = icmp eq i64 %n{n}, {length}",
-                f"  br i1 %e{n}, label %done{n}, label %head{n}{said}",
-            ]
-            self._label(f"done{n}")
-            said = ""
-
-    def _begin(self, total: Symbol, places: list[str]) -> None:
-        self._store(total, _literal(_FIRST, total.dtype), places[0])
-
-    def _body(self, places: list[str]) -> None:
-        group = self.group
-        made = {step.out for step in group.steps}
-        values = {way: self._element(way, places) for way in self.strides if way[0] not in made}
-        stored = set(group.outputs)
-        for step in group.steps:
-            values[step.out, ""] = self._step(step, values)
-        for step in group.steps:
-            if step.out in stored:
-                self._store(step.out, values[step.out, ""], self._place((step.out, ""), places))
-        for step in group.tails:
-            kind, place = TYPES[step.out.dtype.name], self._place((step.out, ""), places)
-            pointer = self._at(self._pointers[step.out], place, kind)
-            total = self._load(kind, pointer)
-            total = self._new(f"fadd {kind} {total}, {values[step.inputs[0], '']}")
-            self.lines.append(f"  store {kind} {total}, ptr {pointer}")
-
-    def _place(self, way: Way, places: Sequence[str]) -> str:
-        """Return the position of the loop's current element."""
-        found = "0"
-        for place, stride in zip(places, self.strides[way], strict=True):
-            if stride:
-                part = place if stride == 1 else self._new(f"mul nuw nsw i64 {place}, {stride}")
-                found = part if found == "0" else self._new(f"add nuw nsw i64 {found}, {part}")
-        return found
-
-    def _element(self, way: Way, places: Sequence[str]) -> str:
-        x = way[0]
-        kind = _MEMORY[np.dtype(x.dtype).name]
-        value = self._load(kind, self._at(self._pointers[x], self._place(way, places), kind))
-        return self._new(f"icmp ne i8 {value}, 0") if kind == "i8" else value
-
-    def _store(self, x: Symbol, value: str, place: str) -> None:
-        kind = _MEMORY[np.dtype(x.dtype).name]
-        if kind == "i8":
-            value = self._new(f"zext i1 {value} to i8")
-        pointer = self._at(self._pointers[x], place, kind)
-        self.lines.append(f"  store {kind} {value}, ptr {pointer}")
-
-    def _step(self, step: PlanStep, values: dict[Way, str]) -> str:
-        found = form_of(step, self.exact)
-        assert found is not None
-        form, dtypes = found
-        given, ways = [], iter(_ways(step))
-        for x, dtype in zip(step.inputs, dtypes, strict=True):
-            if type(x) is Symbol:
-                given.append(self._converted(values[next(ways)], x.dtype, dtype))
-            else:
-                given.append(_literal(x, dtype))
-        if callable(form):
-            value, left = form(self._new, *given)
-            left = self._new(f"zext i1 {left} to i32")
-            left = self._new(f"or i32 {self._load('i32', '%left')}, {left}")
-            self.lines.append(f"  store i32 {left}, ptr %left")
-            return str(value)
-        kind = TYPES[np.dtype(dtypes[-1]).name]
-        made: list[str] = []
-        for text in form:
-            text = text.format(*given, *made, t=kind, s={"float": "f32"}.get(kind, "f64"))
-            made.append(self._new(text))
-        return made[-1] if made else given[-1]
-
-    def _converted(self, value: str, source: Any, target: Any) -> str:
-        how = conversion(source, target)
-        if not how:
-            return value
-        kinds = [TYPES[np.dtype(x).name] for x in (source, target)]
-        return self._new(how.format(value, a=kinds[0], b=kinds[1]))
-
-    # -- the function that Python calls ------------------------------------------------------------
-
-    def _entry(self) -> None:
-        self._label("start")
-        pointers = [self._checked(i, x) for i, x in enumerate(self.arrays)]
-        self._check(self._new(f"icmp slt i64 {self._load('i64', self._state())}, {_MOST_REPEATED}"))
-        flags = FLAGS.get(machine(), 0)
-        self._new(f"call i32 @feclearexcept(i32 {flags})")
-        long = prod(self.group.shape) * len(self.group.members) >= _LONG
-        thread = self._new("call ptr @PyEval_SaveThread()") if long else ""
-        given = ", ".join(f"ptr {x}" for x in pointers)
-        self.lines.append(f"  %left = call i32 @loop({given})")
-        if long:
-            self.lines.append(f"  call void @PyEval_RestoreThread(ptr {thread})")
-        noted = self._new(f"or i32 %left, {self._new(f'call i32 @fetestexcept(i32 {flags})')}")
-        self.lines.append(
-            f"  br i1 {self._new(f'icmp eq i32 {noted}, 0')}, label %fine, label %noted"
-        )
-        self._label("fine")
-        self.lines.append("  call void @Py_IncRef(ptr @_Py_NoneStruct)")
-        self.lines.append("  ret ptr @_Py_NoneStruct")
-        self._label("noted")
-        state = self._state()
-        times = self._new(f"add i64 {self._load('i64', state)}, 1")
-        self.lines.append(f"  store i64 {times}, ptr {state}")
-        self.lines.append("  br label %otherwise")
-        self._label("otherwise")
-        function = self._load("ptr", self._state(), 8)
-        found = self._new(
-            f"call ptr @PyObject_Vectorcall(ptr {function}, ptr %args, i64 %count, ptr null)"
-        )
-        self.lines.append(f"  ret ptr {found}")
-
-    def _state(self) -> str:
-        return self._load("ptr", "%self", DATA)
-
-    def _check(self, *conditions: str) -> None:
-        """Continue if all conditions hold, otherwise go to ``otherwise``."""
-        whole, *others = conditions
-        for condition in others:
-            whole = self._new(f"and i1 {whole}, {condition}")
-        label = f"right{next(self._numbers)}"
-        self.lines.append(f"  br i1 {whole}, label %{label}, label %otherwise")
-        self._label(label)
-
-    def _checked(self, i: int, x: Symbol) -> str:
-        """Return the memory of an argument, after checking it against the plan."""
-        shape, name = shape_of(x), np.dtype(x.dtype).name
-        given = self._load("ptr", "%args", 8 * i)
-        kind = self._load("ptr", given, HEADER - 8)
-        array = self._new(f"icmp eq ptr {kind}, @array_type")
-        if not shape:
-            number = self._new(f"icmp eq ptr {kind}, @type_{name}")
-            self.lines.append(f"  br i1 {number}, label %number{i}, label %array{i}")
-            self._label(f"number{i}")
-            inside = self._at(given, HEADER)
-            self.lines.append(f"  br label %memory{i}")
-            self._label(f"array{i}")
-        self._check(array)
-        flags = self._new(f"and i32 {self._load('i32', given, STATE)}, {ORDERED}")
-        self._check(
-            self._new(f"icmp eq i32 {flags}, {ORDERED}"),
-            self._new(f"icmp eq i32 {self._load('i32', given, RANK)}, {len(shape)}"),
-            self._new(f"icmp eq ptr {self._load('ptr', given, DTYPE)}, @dtype_{name}"),
-        )
-        if shape:
-            lengths = self._load("ptr", given, SHAPE)
-            self._check(*(self._same(lengths, axis, n) for axis, n in enumerate(shape)))
-        memory = self._load("ptr", given, DATA)
-        if shape:
-            return memory
-        before = self._block
-        self.lines.append(f"  br label %memory{i}")
-        self._label(f"memory{i}")
-        return self._new(f"phi ptr [ {inside}, %number{i} ], [ {memory}, %{before} ]")
-
-    def _same(self, lengths: str, axis: int, length: int) -> str:
-        return self._new(f"icmp eq i64 {self._load('i64', lengths, 8 * axis)}, {length}")
-
-
-def _ways(step: PlanStep) -> list[Way]:
-    """Return how a step reads each of its arrays."""
-    ways = ["", "", ""]
-    if step.op == "outer_products":
-        ways = ["slopes", "turned" if step.params["turned"] else "rows"]
-    return [(x, way) for x, way in zip(step.inputs, ways, strict=False) if type(x) is Symbol]
-
-
-def _broadcast(shape: Shape, whole: Shape) -> list[int]:
-    """Return the strides of an array along the axes of the shape that it broadcasts to."""
-    padded = (1,) * (len(whole) - len(shape)) + shape
-    return [0 if padded[axis] == 1 else prod(padded[axis + 1 :]) for axis in range(len(whole))]
-
-
-def _declaration(call: str) -> str:
-    """Return the declaration of a called function."""
-    head, given = call.removeprefix("call ").rstrip(")").split("(")
-    kinds = ", ".join(x.split()[0] for x in given.split(", ") if x)
-    pure = " nounwind willreturn memory(none)" if head.split()[0] in ("float", "double") else ""
-    return f"declare {head}({kinds}){pure}"
-
-
-def _literal(value: Any, dtype: Any) -> str:
-    number = np.dtype(dtype).type(value)
-    if number.dtype.kind != "f":
-        return str(int(number)) if number.dtype.kind == "i" else str(bool(number)).lower()
-    return constant(float(number))
-
-
-# -- loops -----------------------------------------------------------------------------------------
-
+from ...core.extend import Symbol, in_parallel, parts
+from ..planned import Emitter, LoopGroup, PlanStep, StepKind, bytes_of, shape_of
+from .compiler import DTYPES
+from .entry import function_of
+from .forms import FUNCTIONS, Form, convertible, form_of
+from .inner_loops import InnerLoop, inner_loop
+from .passes import ways_of
+from .source import Source
 
 #: A compiler takes seconds for this number of steps, and minutes for ten times as many.
 _MOST_STEPS = 400
-#: From this number of steps, a loop is worth digits that differ from NumPy's.
-_SEVERAL = 3
+#: From this number of bytes that are read and written, a group may run in parts.
+_LARGE = 2**20
+#: The number of strides of its arrays for which a group is compiled, and the size of an array in
+#: bytes up to which a loop reads elements that are not next to each other.
+_MOST_STRIDES, _SMALL = 4, 2**15
+#: The strides of some inputs, by their positions.
+_Strides: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
+#: What an inner loop of NumPy costs for an element, in bytes that are read and written meanwhile.
+_CALL = 16
+#: How steps are computed, for as long as these exist.
+_found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
 
 
 class FusedLoops(Emitter):
@@ -407,9 +62,9 @@ class FusedLoops(Emitter):
             return _is_sum_of_rows(step)
         if not (step.elementwise or step.op == "outer_products") or step.space == ():
             return False
-        if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
-            return False
-        return form_of(step, _exact_for(step)) is not None
+        if step not in _found:
+            _found[step] = _form(step) or _inner_loop(step)
+        return _found[step] is not None
 
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
@@ -420,13 +75,138 @@ class FusedLoops(Emitter):
             The group.
         """
         steps = group.members
-        if not all(map(self.takes, steps)):  # as of updates, which packs combine whatever they are
+        # updates are combined whatever they are
+        if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
             return None
-        exact = frozenset[str]().union(*map(_exact_for, steps))
-        few = len(steps) < _SEVERAL and any(step.op in TRANSCENDENTAL - exact for step in steps)
-        if few or len(steps) > _MOST_STEPS:
+        return GroupLoop(group, {step: _found[step] for step in group.steps}).expected()
+
+
+class GroupLoop:
+    """The loops of a group, one for each strides of its arrays.
+
+    Parameters
+    ----------
+    group
+        A group that loops can compute.
+    found
+        How they compute each of its elementwise steps.
+    """
+
+    __slots__ = ("_calls", "_compiled", "_forms", "_group", "_work")
+
+    def __init__(self, group: LoopGroup, found: Mapping[PlanStep, Form | InnerLoop | None]) -> None:
+        self._group = group
+        self._calls = {step: loop for step, loop in found.items() if isinstance(loop, InnerLoop)}
+        self._forms = {step: form for step, form in found.items() if isinstance(form, tuple)}
+        self._work = sum(map(bytes_of, (*group.outputs, *group.inputs)))
+        self._work += prod(group.shape) * (len(self._forms) + _CALL * len(self._calls))
+        self._compiled: dict[_Strides, Callable[..., Any]] = {}
+
+    def expected(self) -> Callable[..., Any]:
+        """Return the function for arrays with the strides that the group expects."""
+        group = self._group
+        return self._of(self._key([group.strides.get(x) for x in group.inputs]) or ())
+
+    def _of(self, strides: _Strides) -> Callable[..., Any]:
+        """Return the function for arrays of some strides; NumPy's if there are too many."""
+        if strides in self._compiled:
+            return self._compiled[strides]
+        if len(self._compiled) >= _MOST_STRIDES:
+            return self._group.by_numpy
+        strided = {self._group.inputs[i]: found for i, found in strides}
+        large = self._work >= _LARGE
+        source = Source(self._group, self._forms, self._calls, large, strided)
+        otherwise, length = partial(self._otherwise, strides), source.layout.length
+        given = self._group, source.text, _left if length else otherwise
+        function = function_of(*given, source.table, length, strided)
+        if length:
+            function = _in_parts(function, otherwise, length, self._work)
+        self._compiled[strides] = function
+        return function
+
+    def _otherwise(self, refused: _Strides, *arrays: Any) -> None:
+        """Run the group for a function that has refused arrays, or found flags."""
+        inputs = arrays[len(self._group.outputs) :]
+        odd = [type(x) is np.ndarray and not x.flags.c_contiguous for x in inputs]
+        key = self._key([x.strides if yes else None for x, yes in zip(inputs, odd, strict=True)])
+        if key is None or key == refused:
+            self._group.by_numpy(*arrays)
+        else:
+            self._of(key)(*arrays)
+
+    def _key(self, given: Sequence[tuple[int, ...] | None]) -> _Strides | None:
+        """Return the strides in elements, of those in bytes; None if no loop should read them."""
+        found = []
+        for i, (x, strides) in enumerate(zip(self._group.inputs, given, strict=True)):
+            if strides is None:
+                continue
+            size = np.dtype(x.dtype).itemsize
+            steps = tuple(stride // size for stride in strides)
+            if any(stride % size or stride < 0 for stride in strides) or not self._suits(x, steps):
+                return None
+            found.append((i, steps))
+        return tuple(found)
+
+    def _suits(self, x: Symbol, strides: tuple[int, ...]) -> bool:
+        """Return whether a loop can read an array with these strides, and fast."""
+        if any(x is y and way for step in self._group.steps for y, way in ways_of(step)):
+            return False
+        summed = any(x is step.inputs[0] for step in self._group.tails)
+        if summed and strides[0] <= strides[1]:
+            return False  # NumPy would add in another order
+        return strides[-1] <= 1 or bytes_of(x) <= _SMALL
+
+
+def _left(*arguments: Any) -> bool:
+    """Stand for NumPy in a part of a group, which NumPy computes as a whole."""
+    return True
+
+
+def _in_parts(
+    part: Callable[..., bool | None], otherwise: Callable[..., None], length: int, work: int
+) -> Callable[..., None]:
+    """Return a function that runs a group in parts, which other threads may take."""
+
+    def run(*arrays: Any) -> None:
+        left = []
+
+        def compute(start: int, end: int) -> None:
+            if part(*arrays, start, end):
+                left.append(start)
+
+        in_parallel(compute, parts(length, work))
+        if left:
+            otherwise(*arrays)
+
+    return run
+
+
+def _form(step: PlanStep) -> Form | None:
+    """Return the form of an elementwise step, if it gives NumPy's bits here."""
+    if step.op in ("maximum", "minimum") and not _LAST_OF_ZEROS:
+        return None
+    return form_of(step, _exact_for(step))
+
+
+def _inner_loop(step: PlanStep) -> InnerLoop | None:
+    """Return NumPy's inner loop for an elementwise step, if a group can call it."""
+    if step.kind is not StepKind.ELEMENTWISE or not isinstance(step.run, np.ufunc):
+        return None
+    if len(step.inputs) != step.run.nin:
+        return None
+    whole = shape_of(step.out)
+    single = tuple(type(x) is not Symbol or prod(shape_of(x)) == 1 for x in step.inputs)
+    for x, one in zip(step.inputs, single, strict=True):
+        # NumPy repeats an element of the last axis as a single one, which a block does not
+        if not one and shape_of(x)[-1:] != whole[-1:]:
             return None
-        return compiled(source(group, exact), group.by_numpy)
+    given = tuple(x.dtype if type(x) is Symbol else type(x) for x in step.inputs)
+    loop = inner_loop(step.run, given, single)
+    if loop is None or loop.dtypes[-1] != step.out.dtype:
+        return None
+    if not all(map(convertible, step.inputs, loop.dtypes)):
+        return None
+    return loop
 
 
 def _is_sum_of_rows(step: PlanStep) -> bool:
@@ -438,10 +218,6 @@ def _is_sum_of_rows(step: PlanStep) -> bool:
         return False
     rows = shape[-1] > 1 and prod(shape[:-1]) > 1
     return step.op == "add" and rows and x.dtype.kind == "f" and x.dtype == step.out.dtype
-
-
-#: What NumPy adds the first row to: of the two zeros, the one that its sum of -0 is.
-_FIRST = float(np.add.reduce(np.full((3, 2), -0.0), 0)[0])
 
 
 def _ties() -> bool:
@@ -460,24 +236,33 @@ def _exact_for(step: PlanStep) -> frozenset[str]:
     return _exact() if single else frozenset()
 
 
+_LN2, _HALF_PI = np.log(2), np.pi / 2
+
+
 @cache
 def _exact() -> frozenset[str]:
     """Return the single-precision functions that equal this NumPy's, bit for bit, here."""
-    x = np.linspace(-85, 85, 2048, dtype=np.float32)
+    # between two quotients of a range reduction, the rounding of one product decides
+    edges = np.concatenate([(np.arange(-n, n) + 0.5) * p for n, p in ((50, _LN2), (500, _HALF_PI))])
+    edges = edges.astype(np.float32)
+    near = [np.nextafter(edges, np.float32(end)) for end in (-np.inf, np.inf)]
+    x = np.concatenate([np.linspace(-85, 85, 2048, dtype=np.float32), edges, *near])
     x[:3] = 0.0, -0.0, np.nan
+    small = np.where(np.abs(x) < 88, x, np.float32(1))
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
+    samples = {name: {"exp": small, "log": positive}.get(name, x) for name in FUNCTIONS}
     whole = LoopGroup(x.shape)
     nowhere: Any = None
-    symbols = [Symbol(nowhere, x.shape, x.dtype) for _ in (*FUNCTIONS, x, positive)]
-    for name, out in zip(FUNCTIONS, symbols, strict=False):
-        given = symbols[-1 if name == "log" else -2]
-        whole.steps.append(
-            PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
-        )
+    values = {}
+    for name, sample in samples.items():
+        given, out = (Symbol(nowhere, x.shape, x.dtype) for _ in range(2))
+        values[given], values[out] = sample, np.ones_like(x)
+        run = getattr(np, name)
+        whole.steps.append(PlanStep(StepKind.ELEMENTWISE, name, run, (given,), (out,)))
     whole.close(lambda symbol: True)
-    values = dict(zip(symbols, [*(np.ones_like(x) for _ in FUNCTIONS), x, positive], strict=True))
-    run = compiled(source(whole, FUNCTIONS), lambda *arrays: None)
-    run(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
+    forms = {step: form_of(step, FUNCTIONS) for step in whole.steps}
+    loop = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
+    loop(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
     pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]
     return frozenset(step.op for step, right in pairs if _same_bits(values[step.out], right))
 

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import (
     Backend,
@@ -21,6 +20,9 @@ from ...core.extend import (
     numpy_dtype,
 )
 from .engine import JaxEngine, gradtape_launchers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "JaxBackend",

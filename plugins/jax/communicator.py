@@ -6,22 +6,23 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from numpy.typing import NDArray
 
 from ...core.errors import DistributedError
 from ...core.extend import Communicator, ranks_in_words
 from .spmd import Replicas
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from .engine import Launch
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 # Longer messages are padded to a power of two, so that few lengths are compiled.
 _SHORTEST = 256
 

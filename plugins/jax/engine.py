@@ -6,7 +6,6 @@ The processes of a job find each other by options, variables or their launcher.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -48,6 +47,8 @@ class JaxLauncher(Launcher):
 
     def environments(self, ranks: int) -> list[dict[str, str]]:
         """Return the coordinator's address, with a port that is free now."""
+        import socket  # for jobs only
+
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             return [{COORDINATOR: f"127.0.0.1:{free.getsockname()[1]}"}] * ranks
@@ -226,6 +227,8 @@ def _found(launched: Place) -> str:
             "'host:port' on all hosts"
         )
     world = registry().engine("mpi").connect()
+    import socket  # for jobs only
+
     with socket.socket() as free:
         free.bind(("", 0))
         own = f"{socket.gethostname()}:{free.getsockname()[1]}"

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import BackendUnavailable
-from ...core.extend import Backend, hookimpl, lazy_module
+from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
 from . import convolution, elementwise, indexing, linalg, network, pooling, reductions
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _ZERO = bytes(16)
+# Every step of a training loop asks for the same shapes.
+_WITNESSES: dict[tuple[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = {}
 
 
 class NumpyBackend(Backend):
@@ -60,13 +65,19 @@ class NumpyBackend(Backend):
 
     def shape_witness(self, array: Any) -> NDArray[Any]:
         """Return a zero of the same shape and dtype that takes no memory."""
-        shape = array.shape
-        return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
+        shape, dtype = array.shape, array.dtype
+        found = _WITNESSES.get((shape, dtype))
+        if found is None:
+            found = np.ndarray(shape, dtype, _ZERO, 0, (0,) * len(shape))
+            if len(_WITNESSES) >= 1024:
+                _WITNESSES.clear()
+            _WITNESSES[shape, dtype] = found
+        return found
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Plan the program: memory, groups of elementwise steps, packed updates."""
+        """Plan the program, with loops of a plugin once it has run for long enough."""
         run: Callable[..., list[Any]] | None
-        run = lazy_module("plugins.planned").Plans(program)
+        run = lazy_module("plugins.planned").Plans(program, tiered=True)
         return run
 
 
@@ -121,16 +132,20 @@ def _threadpoolctl() -> Any:
 
 
 class limit_threads:
-    """Limit the threads of matrix products and decompositions, from now on or for a block.
+    """Limit the threads of products, decompositions and large arrays, from now on or for a block.
 
-    gradtape never changes this setting by itself. By default, BLAS starts a thread for each core,
-    which is right for large matrices on a machine with nothing else to do. If several processes
-    compute, or the matrices are small, threads wait for each other: ``gradtape doctor`` measures
-    how much time that takes.
+    By default, BLAS starts a thread for each core, and gradtape spreads work on large arrays over
+    them. This is right on a machine with nothing else to do. If several processes compute, or the
+    matrices are small, BLAS's threads wait for each other: ``gradtape doctor`` measures how much
+    time that takes.
 
     The limit applies to the whole process, including all its threads, and to the libraries that are
     loaded. A library that is imported later starts with its own default. The environment variable
-    ``OMP_NUM_THREADS``, set before Python starts, applies to all of them.
+    ``OMP_NUM_THREADS``, set before Python starts, applies to all of them, and to gradtape. gradtape
+    uses no more threads than cores, whatever the limit. Results do not depend on its threads.
+
+    Without threadpoolctl, and if no loaded library has threads that can be limited (Accelerate on
+    macOS), the limit applies only to gradtape's own threads, and a warning says so.
 
     Parameters
     ----------
@@ -139,14 +154,10 @@ class limit_threads:
 
     Raises
     ------
-    BackendUnavailable
-        If threadpoolctl is not installed; the message has the ``pip install`` line.
     TypeError
         If ``n`` is not an integer.
     ValueError
         If ``n`` is below 1.
-    RuntimeError
-        If no loaded library has threads that can be limited, as with Accelerate on macOS.
 
     Examples
     --------
@@ -166,14 +177,9 @@ class limit_threads:
             ) from None
         if count < 1:
             raise ValueError(f"limit_threads: n must be at least 1, got {count}")
-        if not pools():
-            raise RuntimeError(
-                "limit_threads: threadpoolctl finds no library whose threads it can limit; "
-                "set the library's own environment variable before Python starts "
-                "(VECLIB_MAXIMUM_THREADS for Accelerate)"
-            )
         self.n = count
-        self._limits = _threadpoolctl().threadpool_limits(count)
+        self._limits = _limits_of_libraries(count)
+        self._before = limit_pool(count)
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +190,26 @@ class limit_threads:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._limits.restore_original_limits()
+        limit_pool(self._before)
+        if self._limits is not None:
+            self._limits.restore_original_limits()
 
     def __repr__(self) -> str:
         return f"limit_threads({self.n})"
+
+
+def _limits_of_libraries(count: int) -> Any:
+    """Limit the threads of loaded libraries; warn and return None if that is not possible."""
+    try:
+        if pools():
+            return _threadpoolctl().threadpool_limits(count)
+        problem = (
+            "threadpoolctl finds no library whose threads it can limit; set the library's own "
+            "environment variable before Python starts (VECLIB_MAXIMUM_THREADS for Accelerate)"
+        )
+    except BackendUnavailable as error:
+        problem = str(error)
+    warnings.warn(
+        f"limit_threads limits only gradtape's own threads: {problem}", RuntimeWarning, stacklevel=3
+    )
+    return None

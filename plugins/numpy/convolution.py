@@ -10,18 +10,20 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from ..ops.common.kernels import in_float32
 from ..ops.network import convolution, transposed_convolution
 from ..ops.network.windows import Windows
 from .scratch import placed, scratch
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 #: A slice of the images, and a slice of the positions along their first axis.
 Block = tuple[slice, slice]
 

@@ -6,24 +6,27 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.extend import decode_index
+from ...core.extend import decode_index, in_parallel, parts
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
 from ..ops.indexing.getitem import index_add_kernel
 from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
+from ..ops.shapes.diagonals import tril_kernel, triu_kernel
 from ..ops.shapes.splitting import split_kernel
 from ..summing import sum_columns, sums_columns
 from .reductions import add_reduce
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 # -- selection -------------------------------------------------------------------------------------
 
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 #: From this number of elements, a second pass costs less than the branches.
 _MANY = 1024
@@ -97,7 +100,26 @@ def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...
 
 
 def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
+    if axis == 0 and indices.size >= _MANY:
+        rows = _taken_rows(x, indices)
+        if rows is not None:
+            return rows
     return x.take(indices, axis)
+
+
+def _taken_rows(x: Array, indices: Array) -> Array | None:
+    """Return rows that threads copy at once; None if that does not pay, or an index is wrong."""
+    count, shape = indices.size, x.shape[1:]
+    pieces = parts(count, 2 * count * prod(shape) * x.itemsize)
+    if len(pieces) == 1 or indices.dtype.kind != "i":
+        return None
+    numbers = indices.reshape(-1)
+    if numbers.min() < -len(x) or numbers.max() >= len(x):
+        return None
+    rows = np.empty((count, *shape), x.dtype)
+    # indices are in range, so they need not be checked again: "wrap" is for the negative ones
+    in_parallel(lambda a, z: x.take(numbers[a:z], 0, rows[a:z], "wrap"), pieces)
+    return rows.reshape(*indices.shape, *shape)
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
@@ -204,6 +226,49 @@ def _ones_like(x: Array) -> Array:
     return result
 
 
+def _diagonal_adjoint(g: Array, like: Array, *, offset: int = 0) -> Array:
+    rows, columns = like.shape[-2:]
+    out = np.zeros((*g.shape[:-1], rows, columns), g.dtype)
+    if g.size:
+        first = offset if offset > 0 else -offset * columns
+        places = out.reshape(*g.shape[:-1], rows * columns)[..., first :: columns + 1]
+        places[..., : g.shape[-1]] = g
+    return out
+
+
+#: The maximum number of elements of a matrix whose triangles are kept as bits.
+_LARGEST_TRIANGLE = 2**16
+
+
+@lru_cache(maxsize=8)
+def _triangle_bits(rows: int, columns: int, k: int, kind: str) -> tuple[Array, Array]:
+    """Return integers with all bits set on and below a diagonal, and those above it."""
+    below: Array = -np.tri(rows, columns, k, dtype=_BITS[kind])
+    return below, ~below
+
+
+def _triangle(x: Array, k: int, part: int) -> Array | None:
+    """Return a triangle of real matrices, by bits: many times as fast as a choice."""
+    if x.ndim < 2 or x.dtype.char not in "fd" or type(k) is not int:
+        return None
+    rows, columns = x.shape[-2:]
+    if rows * columns > _LARGEST_TRIANGLE:
+        return None
+    bits = _triangle_bits(rows, columns, k, x.dtype.char)[part]
+    found: Array = np.bitwise_and(x.view(bits.dtype), bits)
+    return found.view(x.dtype)
+
+
+def _tril(x: Array, *, k: int = 0) -> Array:
+    found = _triangle(x, k, 0)
+    return tril_kernel(np, x, k=k) if found is None else found
+
+
+def _triu(x: Array, *, k: int = 0) -> Array:
+    found = _triangle(x, k - 1, 1) if type(k) is int else None
+    return triu_kernel(np, x, k=k) if found is None else found
+
+
 def _reshape_like(x: Array, like: Array) -> Array:
     return x.reshape(like.shape)
 
@@ -294,12 +359,15 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "unique": _unique,
     "where": _where,
     "concatenate": _concatenate,
+    "diagonal_adjoint": _diagonal_adjoint,
     "expand_dims": _expand_dims,
     "ones_like": _ones_like,
     "reshape": _reshape,
     "reshape_like": _reshape_like,
     "split": _split,
     "transpose": _transpose,
+    "tril": _tril,
+    "triu": _triu,
     "unbroadcast_like": _unbroadcast_like,
     "unreduce_like": _unreduce_like,
     "zeros_like": _zeros_like,

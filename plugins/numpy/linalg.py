@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
-from ..ops.linalg import determinants, matmul, norms
+from ..ops.linalg import determinants, linear_systems, matmul, norms
 from .reductions import SMALLEST_SQUARE
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 
 #: NumPy's own dtype object. Arrays of other libraries may have another; their products are slow.
@@ -112,6 +114,56 @@ def _minors(x: Array) -> Array:
     return result
 
 
+#: Triangular systems are solved in blocks of rows of this size if they have this many rows.
+_ROWS, _MANY_ROWS = 16, 48
+
+
+def _solve_triangular(
+    a: Array, b: Array, *, lower: bool = False, unit_diagonal: bool = False
+) -> Array:
+    """Substitute block by block: NumPy lacks this, and its ``solve`` would factorise first.
+
+    The inverses of the blocks on the diagonal come from one call, and the rest are products.
+    """
+    shape, dtype = a.shape, np.result_type(a, b)
+    if dtype.char not in "fdFD" or shape[-1] < _MANY_ROWS or not b.size:
+        portable: Array = linear_systems.solve_triangular_kernel(
+            np, a, b, lower=lower, unit_diagonal=unit_diagonal
+        )
+        return portable
+    outer = np.broadcast_shapes(shape[:-2], b.shape[:-2])
+    x = np.empty((*outer, *b.shape[-2:]), dtype)
+    x[...] = b
+    starts = range(0, shape[-1], _ROWS)
+    inverses = _inverses_of_blocks(a, lower, unit_diagonal)
+    for i, start in enumerate(starts) if lower else reversed([*enumerate(starts)]):
+        here = slice(start, min(start + _ROWS, shape[-1]))
+        done = slice(0, start) if lower else slice(here.stop, None)
+        rows = x[..., here, :]
+        rest = rows - a[..., here, done] @ x[..., done, :]
+        rows[...] = inverses[..., i, : rows.shape[-2], : rows.shape[-2]] @ rest
+    return x
+
+
+def _inverses_of_blocks(a: Array, lower: bool, unit_diagonal: bool) -> Array:
+    """Return the inverses of the blocks on the diagonal; the last one is extended by ones."""
+    size = a.shape[-1]
+    count = -(-size // _ROWS)
+    blocks = np.zeros((*a.shape[:-2], count, _ROWS, _ROWS), a.dtype)
+    for i in range(count):
+        here = slice(i * _ROWS, min((i + 1) * _ROWS, size))
+        rows = here.stop - here.start
+        blocks[..., i, :rows, :rows] = a[..., here, here]
+    diagonal = np.einsum("...ii->...i", blocks)
+    if unit_diagonal:
+        diagonal[...] = 1
+    diagonal[..., -1, size - (count - 1) * _ROWS :] = 1
+    if not diagonal.all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    inverses: Array = np.linalg.inv(np.tril(blocks) if lower else np.triu(blocks))
+    return inverses
+
+
 #: Kernels by op.
 KERNELS: dict[str, Callable[..., Any]] = {
     "cofactor": _cofactor,
@@ -119,4 +171,5 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "matmul_adjoint_x": _matmul_adjoint_x,
     "matmul_adjoint_y": _matmul_adjoint_y,
     "norm": _norm,
+    "solve_triangular": _solve_triangular,
 }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import ScalarTable
 from ..ops.network import (
@@ -19,7 +18,10 @@ from ..ops.network.sigmoids import sigmoid_kernel
 from ..summing import sum_columns, sums_columns
 from .reductions import add_reduce, max_reduce
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 
 # -- activations, losses, normalisation ------------------------------------------------------------

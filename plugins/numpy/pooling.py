@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..ops.network import pooling
 from ..ops.network.windows import Windows
 from .reductions import add_reduce, max_reduce
 from .scratch import placed, scratch
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 #: How many bytes of images are copied at a time.
 _BLOCK = 1 << 20

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isqrt, prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..ops.common.axes import Axis
 from ..ops.reductions import cumulative
@@ -19,7 +18,10 @@ from ..ops.reductions.variance import std_kernel
 from ..ops.shapes.adjoints import size_over
 from ..summing import sum_columns, sums_columns
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 
 #: From this number of elements, it pays to compute the products of whole lines first.
 _MANY = 1024

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Memory = NDArray[np.uint8]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Memory: TypeAlias = "NDArray[np.uint8]"
 
 #: How many pieces of memory are kept, and the size in bytes of the largest that is.
 _KEPT, _KEPT_BYTES = 4, 1 << 22

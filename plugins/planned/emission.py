@@ -18,10 +18,11 @@ from ...core.extend import (
 )
 from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
 from .lowering import Lowering
-from .memory import Arena, Packed, lifetimes
+from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
+from .sharing import call_into, write_shared
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
-from .writing import arguments_of, call_into, in_blocks, placed_parts, write_group, write_parts
+from .writing import arguments_of, in_blocks, placed_parts, write_group, write_parts
 
 #: The kinds of steps that may write to a part of a larger array.
 _PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
@@ -81,6 +82,8 @@ class Emission:
         self.scope: dict[str, Any] = {"__name__": __name__, "empty": np.empty}
         self.scope.update(begin=begin_step, end=end_step)
         self.lines: list[str] = []
+        #: The texts of functions that the lines call.
+        self.functions: list[str] = []
         self.names: dict[Symbol, str] = dict(placed or {})
         self.loops: list[LoopGroup] = []
         self.bodies: list[tuple[int, Emission]] = []
@@ -102,19 +105,20 @@ class Emission:
         self._stacks: dict[int, tuple[int, int]] = {}
         #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
-        self._plan(needed, given)
+        self._plan(needed, given, ViewStrides(steps))
         for x in self.fresh.intersection(self.names):
             del self.names[x]
 
     # -- the memory of values ------------------------------------------------------------------
 
-    def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
+    def _plan(self, needed: set[Symbol], given: set[Symbol], strides: ViewStrides) -> None:
         """Find the values that need arrays of their own, and the last read of each value."""
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, LoopGroup):
+                item.strides = strides.of(item)
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -145,6 +149,10 @@ class Emission:
         name = f"b{number}"
         self._source_of[name] = number
         return name
+
+    def number_of(self, x: Symbol) -> int | None:
+        """Return the number of a value's array of the arena; None if it has another array."""
+        return self._source_of.get(self.names.get(x, ""))
 
     def _expire(self, moment: int, before: PlanStep | None = None) -> None:
         """Free the buffers whose last read is in this step; ``before`` may overwrite some."""
@@ -214,7 +222,8 @@ class Emission:
             for item in self._moments
             if not isinstance(item, StackedSteps) and id(item) not in self._run
         ]
-        self._joined = placed_parts(self, by_numpy)
+        loops = [item for item in self._moments if id(item) in self._run]
+        self._joined = placed_parts(self, by_numpy, loops)
         for moment, item in enumerate(self._moments):
             start = len(self.lines)
             if isinstance(item, LoopGroup):
@@ -248,7 +257,8 @@ class Emission:
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
-        self.source = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        whole = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        self.source = "\n".join([*self.functions, whole])
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
@@ -293,6 +303,8 @@ class Emission:
         if step.kind is StepKind.PRODUCT:
             call = self._product(step)
         target = self._target(out)
+        if write_shared(self, step, target):
+            return
         if step.kind is StepKind.JOIN:
             call = f"{self.bind(step.run, 'k')}(({', '.join(self.arguments(step))},)"
             call += f", {step.params['axis']}"
@@ -324,7 +336,7 @@ class Emission:
     def _static(self, step: PlanStep) -> bool:
         """Create a view of a buffer once, with the buffers, instead of in each call."""
         (source,) = step.inputs
-        number = self._source_of.get(self.names.get(source, ""))
+        number = self.number_of(source)
         if number is None or step.out in self.fresh:
             return False
         array = self.arena.model(number)  # with its strides: a reshape may or may not copy
@@ -379,6 +391,8 @@ class Emission:
         else:
             write_group(self, group, set(outputs))
             for step in group.tails:
+                if write_shared(self, step, self.name(step.out)):
+                    continue
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
                 call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")

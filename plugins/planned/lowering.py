@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from itertools import chain
+from math import prod
 from operator import methodcaller
 from types import FunctionType
 from typing import Any
@@ -37,6 +38,8 @@ from ...core.extend import (
     local_constants,
     registry,
 )
+from .batching import batched
+from .hoisting import trimmed
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -98,15 +101,16 @@ class Lowering:
         self.inputs = list(program.inputs)
         self.outputs = [self.look(x) for x in program.outputs]
         self.updates = {v: self.look(x) for v, x in program.updates.items()}
-        needed = {*self.outputs, *self.updates.values()}
-        kept = []
+        ends = [*self.outputs, *self.updates.values()]
+        needed, kept = set(ends), []
         for step in reversed(self.steps):
+            step = trimmed(step, needed) if step.kind is StepKind.LOOP else step
             called = step.kind in (StepKind.CALL, StepKind.KERNEL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
                 kept.append(step)
                 needed.update(step.symbols)
-        self.steps = kept[::-1]
+        self.steps = batched(kept[::-1], ends) if self.on_host else kept[::-1]
 
     def look(self, x: Any) -> Any:
         """Return the symbol that replaces a value; scalars stay as they are."""
@@ -171,6 +175,15 @@ class Lowering:
             self.steps.append(step)
             self.made[known] = step
         return known
+
+    def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
+        """Add the steps of another graph, for these inputs; return its outputs."""
+        for x, value in zip(graph.inputs, values, strict=True):
+            self.same(x, value)
+        self.known.update(local_constants(graph, ()))
+        for node in graph.nodes:
+            self._lower(node)
+        return [self.look(x) for x in graph.outputs]
 
     def _lower(self, node: Node, inside: bool = False) -> None:
         """Add the steps of a node; nodes ``inside`` a kernel must not become calls."""
@@ -347,6 +360,8 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
+        if self._before_repeating(node, ufunc):
+            return True
         assert isinstance(node.op, Op)
         shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
@@ -367,6 +382,22 @@ class Lowering:
             self.append(PlanStep(StepKind.FRESH, name, quick, inputs, (out,), scalars=scalars))
             return True
         self.append(PlanStep(StepKind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
+        return True
+
+    def _before_repeating(self, node: Node, ufunc: np.ufunc) -> bool:
+        """Add a ufunc of values that only repeat others as one of these, repeated afterwards."""
+        (out,) = node.outputs
+        inputs = [self._sources.get(x, x) if type(x) is Symbol else x for x in node.inputs]
+        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        if 2 * prod(shape) > size_of(out):
+            return False
+        small = symbol_like(out, shape)
+        if not self._ufunc(Node(node.op, tuple(inputs), node.params, (small,)), ufunc):
+            return False
+        small, whole = self.look(small), shape_of(out)
+        run = partial(np.broadcast_to, shape=whole)
+        self.append(PlanStep(StepKind.VIEW, "broadcast_to", run, (small,), (out,), {"to": whole}))
+        self.spread(out, small)
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:

@@ -2,18 +2,13 @@
 
 The steps compute in the same order as the kernel of the ufunc or of ``plugins.numpy``, so that the
 numbers are the same.
-
-Products with a factor that has a single 1 in each row need no multiplications by 0. Jacobians start
-with an identity matrix, and multiply it by weights and by the slopes of activations.
-``matmul(identity * s, w)`` is ``s[b, o] * w[o, h]``, unless there is an infinity or nan: times 0 it
-is nan, and spreads over its row. Each run checks for that, and then multiplies as the program says.
-The sum of a product starts with +0, so the result has no -0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,100 +16,18 @@ import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
 from ..summing import sum_columns, sums_columns
+from .choices import choice
+from .einsum_rules import einsum, einsum_adjoint, transposed
+from .hoisting import Hoisting
+from .indexing_rules import place, place_all, read
 from .lowering import reshaped
+from .one_hot import one_hot_product
+from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
 if TYPE_CHECKING:
     from .lowering import Lowering
-
-# -- products with one 1 in each row ---------------------------------------------------------------
-
-
-#: Larger constants are not checked.
-_LARGEST = 2**20
-
-
-def one_hot_product(
-    lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, right: bool = False
-) -> bool:
-    """Add a step for ``matmul(x, y)`` if each row of ``x`` has one nonzero number.
-
-    Parameters
-    ----------
-    lowering
-        The lowering to which the step is added.
-    x, y
-        The factors; ``x`` of any rank, ``y`` a matrix.
-    out
-        The product.
-    right
-        Whether to transpose ``y``.
-    """
-    view = lowering.made.get(y)
-    if view is not None and view.op == "transpose" and view.run(np.empty((1, 2))).shape == (2, 1):
-        (y,), right = view.inputs, not right
-    places = _places(lowering.known.get(x))
-    if places is not None:
-        run = _rows_of_unit(lowering.known[x], places, right)
-        params = {"x": id(x), "turned": right}
-        lowering.append(PlanStep(StepKind.PRODUCT, "one_hot_rows", run, (y,), (out,), params))
-        return True
-    step = lowering.made.get(x)
-    if step is None or step.op != "multiply" or len(shape_of(x)) != 3:
-        return False
-    for one_hot, slopes in (step.inputs, step.inputs[::-1]):
-        if type(one_hot) is not Symbol or type(slopes) is not Symbol:
-            continue
-        one_hot = lowering.repeated.get(one_hot, one_hot)
-        count, batch, inner = shape_of(x)
-        places = _places(lowering.known.get(one_hot))
-        fits = shape_of(one_hot) == (count, 1, inner) and shape_of(slopes) == (batch, inner)
-        if places is None or not fits or slopes.dtype != x.dtype:
-            continue
-        run = _scaled_rows(lowering.known[one_hot], places, right)
-        params = {"x": id(one_hot), "turned": right}
-        op = "one_hot_rows"
-        if count == inner and bool((places == np.arange(count)).all()):
-            op = "outer_products"  # out[o, b, h] is slopes[b, o] * y[o, h]
-        lowering.append(PlanStep(StepKind.PRODUCT, op, run, (slopes, y), (out,), params))
-        lowering.optional.add(x)
-        return True
-    return False
-
-
-def _places(x: Any) -> Any:
-    """Return the position of the 1 in each row of an array; None if there are other rows."""
-    if not isinstance(x, np.ndarray) or not 1 < x.size <= _LARGEST or x.dtype.char not in "fd":
-        return None
-    if np.count_nonzero(x) != x.size // x.shape[-1]:
-        return None
-    places = x.argmax(-1)
-    ones = np.take_along_axis(x, places[..., None], -1)
-    return places.reshape(-1) if bool((ones == 1).all()) else None
-
-
-def _rows_of_unit(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
-    def run(y: Any, out: Any = None) -> Any:
-        y = y.T if right else y
-        if not np.isfinite(y).all():
-            return np.matmul(one_hot, y, out)
-        rows = y[places].reshape(*one_hot.shape[:-1], y.shape[-1])
-        return np.add(rows, 0, out)
-
-    return run
-
-
-def _scaled_rows(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
-    def run(slopes: Any, y: Any, out: Any = None) -> Any:
-        y = y.T if right else y
-        if not (np.isfinite(slopes).all() and np.isfinite(y).all()):
-            return np.matmul(one_hot * slopes, y, out)
-        # like matmul, it starts its sums of one term with +0
-        return np.einsum("ob,oh->obh", slopes.T[places], y[places], out=out)
-
-    return run
-
 
 # -- rules -----------------------------------------------------------------------------------------
 
@@ -129,19 +42,39 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
     (x,) = node.inputs
     if x.dtype.char not in "fd" or out.dtype != x.dtype:
         return False
-    run = _reducer(lowering, ufunc, x, node.params.get("axis"))
-    lowering.add(StepKind.REDUCTION, ufunc.__name__, run, (x,), out, **node.params)
+    _reduce(lowering, ufunc, x, out, {"axis": None, "keepdims": False, **node.params})
     return True
 
 
-def _reducer(lowering: Lowering, ufunc: np.ufunc, x: Symbol, axis: Any) -> Callable[..., Any]:
-    """Return a ufunc's function that reduces, or a faster one with the same results."""
-    columns = ufunc is np.add and lowering.on_host and sums_columns(shape_of(x), axis)
-    return sum_columns if columns else ufunc.reduce
+def _reduce(
+    lowering: Lowering, ufunc: np.ufunc, x: Symbol, out: Symbol, params: dict[str, Any]
+) -> None:
+    """Add a reduction, by the quickest function with NumPy's bits."""
+    run: Callable[..., Any] | None = None
+    if ufunc is np.add and lowering.on_host:
+        shape, axis = shape_of(x), params["axis"]
+        run = short_sum(shape, axis, x.dtype)
+        if run is None and sums_columns(shape, axis):
+            run = sum_columns
+    lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
     return lambda lowering, node: _reduced(lowering, node, ufunc, node.outputs[0])
+
+
+def _truth(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
+    """Return the rule of a reduction to booleans; as a step, it may turn out not to be needed."""
+
+    def rule(lowering: Lowering, node: Node) -> bool:
+        (x,), (out,), params = node.inputs, node.outputs, {"axis": None, "keepdims": False}
+        if not lowering.on_host or x.dtype.kind not in "biuf" or not shape_of(x):
+            return False
+        params.update(node.params)
+        lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **params)
+        return True
+
+    return rule
 
 
 def _mean(lowering: Lowering, node: Node) -> bool:
@@ -167,9 +100,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
     if shape != mine[extra:] and extra:
         return False
     axis = axes[0] if len(axes) == 1 else tuple(axes)
-    params = {"axis": axis, "keepdims": not extra}
-    run = _reducer(lowering, np.add, x, axis)
-    lowering.add(StepKind.REDUCTION, "add", run, (x,), out, **params)
+    _reduce(lowering, np.add, x, out, {"axis": axis, "keepdims": not extra})
     return True
 
 
@@ -231,8 +162,23 @@ def _matmul(lowering: Lowering, node: Node) -> bool:
     return _product(lowering, x, y, node.outputs[0])
 
 
+def _stacked_product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, turned: int) -> bool:
+    """Add a product of two stacks of equal shape, one of them transposed, if nothing is summed."""
+    factors = [x, y]
+    outer = {shape_of(z)[:-2] for z in (x, y, out)}
+    if len(outer) > 1 or outer == {()} or {x.dtype, y.dtype} != {out.dtype}:
+        return False
+    if not lowering.on_host or out.dtype.char not in lowering.products:
+        return False
+    factors[turned] = transposed(lowering, factors[turned])
+    lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, out)
+    return True
+
+
 def _adjoint_x(lowering: Lowering, node: Node) -> bool:
     g, y, like = node.inputs
+    if _stacked_product(lowering, g, y, node.outputs[0], turned=1):
+        return True
     if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
         return False
     return _product(lowering, g, y, node.outputs[0], right=True)
@@ -240,6 +186,8 @@ def _adjoint_x(lowering: Lowering, node: Node) -> bool:
 
 def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     g, x, like = node.inputs
+    if _stacked_product(lowering, x, g, node.outputs[0], turned=0):
+        return True
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
@@ -276,16 +224,6 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(StepKind.FRESH, "where", run, inputs, node.outputs[0])
-    return True
-
-
 def _power(lowering: Lowering, node: Node) -> bool:
     (x, exponent), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
@@ -293,10 +231,34 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
         elementwise(lowering, np.square, x, out=out)
         return True
+    if _is_plain_power(x, exponent):
+        elementwise(lowering, np.power, x, exponent, out=out)
+        return True
     scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
     lowering.append(PlanStep(StepKind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
+
+
+def _is_plain_power(x: Symbol, exponent: Any) -> bool:
+    """Return whether NumPy's operator calls the ufunc, and no other one."""
+    if not shape_of(x):
+        return False
+    if type(exponent) is Symbol:
+        return shape_of(exponent) != () and exponent.dtype == x.dtype
+    return (
+        type(exponent) in (int, float)
+        and exponent not in (-1, 0, 0.5, 1, 2)
+        and -99 < exponent < 99
+    )
+
+
+def _gelu(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the formula for single precision, which gelu and its slope share."""
+    x = node.inputs[0]
+    if node.params.get("approximate") or x.dtype.char != "f" or not lowering.on_host:
+        return False
+    return lowering.expand(node) is None
 
 
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
@@ -345,9 +307,17 @@ def _repeated(lowering: Lowering, node: Node) -> bool:
 
 
 def _unreduced(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast a reduction by itself: where its axes were kept."""
-    aligned = shape_of(node.inputs[0]) == () or bool(node.params.get("keepdims"))
-    return aligned and _repeated(lowering, node)
+    """Note where NumPy would broadcast a reduction by itself, once its axes are kept."""
+    x, (out,) = node.inputs[0], node.outputs
+    if shape_of(x) == () or node.params.get("keepdims"):
+        return _repeated(lowering, node)
+    axis, rank = node.params.get("axis"), len(shape_of(out))
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    gone = {i % rank for i in axes}
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape_of(out)))
+    if x.dtype == out.dtype and size_of(x) == prod(kept):
+        lowering.spread(out, reshaped(lowering, x, kept))
+    return False
 
 
 def _scan(lowering: Lowering, node: Node) -> bool:
@@ -359,8 +329,12 @@ def _scan(lowering: Lowering, node: Node) -> bool:
     body = scan_body(node)
     if body is None:
         return False
-    run = kernel_of(node, lowering.owner)
-    lowering.steps.append(PlanStep(StepKind.LOOP, "scan", run, node.inputs, node.outputs, body))
+    loop = Hoisting(node, body)
+    loop.lower(lowering)
+    if loop.outputs:
+        run = kernel_of(node, lowering.owner)
+        step = PlanStep(StepKind.LOOP, "scan", run, loop.inputs, loop.outputs, loop.settings)
+        lowering.steps.append(step)
     return True
 
 
@@ -474,7 +448,7 @@ def for_arrays_only(rule: Rule) -> Rule:
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
     "power": _power,
-    "where": _where,
+    "where": choice,
     "scan": _scan,
     **{
         name: for_arrays_only(rule)
@@ -482,6 +456,8 @@ RULES: dict[str, Rule] = {
             "sum": _reduction(np.add),
             "max": _reduction(np.maximum),
             "min": _reduction(np.minimum),
+            "any": _truth(np.logical_or),
+            "all": _truth(np.logical_and),
             "mean": _mean,
             "unbroadcast_like": _unbroadcast,
             "matmul": _matmul,
@@ -492,6 +468,8 @@ RULES: dict[str, Rule] = {
             "softmax": _softmax,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
+            "gelu": _gelu,
+            "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
             "split": _split,
@@ -499,6 +477,11 @@ RULES: dict[str, Rule] = {
             "broadcast_like": _repeated,
             "broadcast_to": _repeated,
             "unreduce_like": _unreduced,
+            "einsum": einsum,
+            "einsum_adjoint": einsum_adjoint,
+            "getitem": read,
+            "index_add_like": place,
+            "index_add_all_like": place_all,
         }.items()
     },
 }

@@ -13,7 +13,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.cli import doctor, main
-from gradtape.cli.launching import quota
+from gradtape.core.extend import quota
 
 HERE: dict[str, Any] = {
     "cores": {"machine": 8, "allowed": 4, "quota": None, "load": 0.5},
@@ -36,6 +36,7 @@ def test_it_tells_what_is_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert "numpy: ready" in told
     assert "plain: ready" in told
     assert "of them for this process" in told
+    assert "gradtape's threads: " in told
     assert "takes" not in told
 
 
@@ -81,8 +82,18 @@ def test_advice_follows_from_what_was_found(change: dict[str, Any], said: str | 
 )
 def test_the_quota_of_a_container_is_read(text: str, cores: float | None, tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text(text)
-    assert quota(str(tmp_path / "cpu.max")) == cores
+    assert quota(str(tmp_path)) == cores
     assert quota(str(tmp_path / "absent")) is None
+
+
+@pytest.mark.parametrize(("limit", "cores"), [("-1", None), ("50000", 0.5), ("?", None)])
+def test_the_quota_of_an_older_container_is_read(
+    limit: str, cores: float | None, tmp_path: Path
+) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{limit}\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    assert quota(str(tmp_path)) == cores
 
 
 def test_without_threadpoolctl_it_tells_what_numpy_was_built_with(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
+from gradtape.core.base import pool
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 
@@ -21,8 +22,10 @@ def threads() -> list[int]:
 
 @pytest.fixture(autouse=True)
 def as_before():
+    before = pool.limit_pool(None)
     with threadpoolctl.threadpool_limits(2):  # given back after the test
         yield
+    pool.limit_pool(before)
 
 
 def test_a_block_has_its_limit() -> None:
@@ -62,14 +65,30 @@ def test_an_integer_of_numpy_is_one() -> None:
 
 def test_where_no_library_can_be_limited_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threadpoolctl, "threadpool_info", list)
-    with pytest.raises(RuntimeError, match="VECLIB_MAXIMUM_THREADS"):
-        gt.limit_threads(1)
+    with (
+        pytest.warns(RuntimeWarning, match=r"only gradtape's own.*VECLIB_MAXIMUM_THREADS"),
+        gt.limit_threads(1),
+    ):
+        assert pool.threads() == 1
 
 
 def test_without_threadpoolctl_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    with pytest.raises(gt.errors.BackendUnavailable, match=r'pip install "gradtape\[threads\]"'):
-        gt.limit_threads(1)
+    with (
+        pytest.warns(RuntimeWarning, match=r'only gradtape.*pip install "gradtape\[threads\]"'),
+        gt.limit_threads(1),
+    ):
+        assert pool.threads() == 1
+
+
+def test_it_limits_the_threads_of_gradtape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool._Numbers, "default", 3)
+    with gt.limit_threads(2):
+        assert pool.threads() == 2
+        with gt.limit_threads(8):
+            assert pool.threads() == 3
+        assert pool.threads() == 2
+    assert pool.threads() == 3
 
 
 def test_it_finds_the_threads_of_numpy_in_a_process_that_has_computed_nothing() -> None:

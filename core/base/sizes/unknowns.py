@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterable, Mapping
-from fractions import Fraction
 from typing import Any, NoReturn
 
 import numpy as np
@@ -104,6 +103,8 @@ class Compound:
         """Yield sums, possibly with fractions, that bound this one from below (or from above)."""
         a, b = self.args if len(self.args) == 2 else (0, 0)
         if self.kind == "//" and type(b) is int and b > 0:
+            from fractions import Fraction  # for programs that divide unknown sizes
+
             shift = Fraction(1 - b, b) if below else 0
             yield summed({m: Fraction(c, b) for m, c in terms_of(a).items()}, {(): shift})
         elif self.kind == "//" and not below and nonnegative(a) and nonnegative(b):

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate, count
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....core.extend import (
     NONDIFF,
@@ -32,7 +31,10 @@ from ....core.extend import (
 )
 from ..common.op_builders import op
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
 #: The states of a rank's losses.
 _FINE, _NOT_FINITE, _NO_EXAMPLES = 0, 1, 2
 _kept = ReusedArrays()

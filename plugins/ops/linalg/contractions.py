@@ -37,6 +37,7 @@ from ..common.kernels import as_like, in_float32
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
 from .matmul import adjoint_spec
+from .matrix_forms import matrix_form, multiplied
 
 
 @lru_cache(maxsize=1024)
@@ -94,6 +95,9 @@ def _contract(xp: Any, terms: Sequence[str], output: str, arrays: Sequence[Any])
         empty = any(type(n) is int and n == 0 for n in x.shape)
         if empty and len(set(zip(term, x.shape, strict=True))) > len(set(term)):
             raise ValueError(f"einsum: {term!r} does not fit an array of shape {x.shape}")
+    form = matrix_form(terms, output, arrays)
+    if form is not None:
+        return multiplied(xp, form, *arrays)
     function = getattr(xp, "einsum", None)
     if function is not None:
         sizes = [prod(x.shape) for x in arrays]  # open ones in an export: large, for all one knows

@@ -43,8 +43,9 @@ def _cholesky_rule(g: Any, out: Any) -> Any:
     # Murray, "Differentiation of the Cholesky decomposition" (2016), equation 10
     product = F.matmul(adjoint(out), g)
     halved = (F.tril(product, k=0) + F.tril(product, k=-1)) * 0.5
-    inverse = F.inv(out)
-    both = F.matmul(F.matmul(adjoint(inverse), halved), inverse)
+    upper = adjoint(out)
+    left = F.solve_triangular(upper, halved, lower=False, unit_diagonal=False)
+    both = F.solve_triangular(upper, adjoint(left), lower=False, unit_diagonal=False)
     return (both + adjoint(both)) * 0.5
 
 

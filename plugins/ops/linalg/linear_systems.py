@@ -208,11 +208,15 @@ def _solve_triangular_spec(
     return (*joined, rows, columns), dtype
 
 
+def solve_triangular_kernel(
+    xp: Any, a: Any, b: Any, *, lower: bool = False, unit_diagonal: bool = False
+) -> Any:
+    return xp.linalg.solve(_triangle_of(xp, a, lower, unit_diagonal), b)
+
+
 _solve_triangular = op(
     "solve_triangular",
-    lambda xp, a, b, *, lower=False, unit_diagonal=False: xp.linalg.solve(
-        _triangle_of(xp, a, lower, unit_diagonal), b
-    ),
+    solve_triangular_kernel,
     vjp=_solve_triangular_vjp,
     infer=_solve_triangular_spec,
     batch=_solve_rule,

@@ -5,7 +5,7 @@ A generator holds a seed and counts its draws; the ops turn the resulting keys i
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -428,7 +428,7 @@ def _on_current_backend(state: Variable) -> None:
 
 def _seeded_key(seed: int | None) -> np.ndarray[Any, Any]:
     if seed is None:
-        seed = secrets.randbits(62)
+        seed = int.from_bytes(os.urandom(8)) >> 2
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
         raise ValueError(f"random: a seed must be an integer from 0 to 2**63 - 1, got {seed!r}")
     return np.array([seed, 0], np.int64)

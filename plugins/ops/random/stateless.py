@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....core.extend import (
     NONDIFF,
@@ -30,8 +29,11 @@ from ..common.axes import leading, together
 from ..common.kernels import reals
 from ..common.op_builders import op
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 #: Draws numbers of a shape.
-Draw = Callable[[np.random.Generator, tuple[int, ...]], Any]
+Draw: TypeAlias = "Callable[[np.random.Generator, tuple[int, ...]], Any]"
 
 
 def stream(key: Any) -> np.random.Generator:
@@ -140,7 +142,7 @@ op(
 
 # -- distributions ---------------------------------------------------------------------------------
 
-TypedDraw = Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]
+TypedDraw: TypeAlias = "Callable[[np.random.Generator, tuple[int, ...], np.dtype[Any]], Any]"
 
 
 def _drawn(
@@ -206,7 +208,7 @@ random_op(
 )
 
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 
 def _truncated(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -302,8 +303,8 @@ def _triangle_rule(op: Op, xs: list[Any], batched: list[bool], params: dict[str,
     return op.raw(x, **params)
 
 
-def _triangle(name: str) -> None:
-    """Make an op; a vector stands for a square matrix of equal rows, as in NumPy."""
+def _triangle(name: str) -> Callable[..., Any]:
+    """Make an op, and return its kernel; a vector is a square matrix of equal rows, as in NumPy."""
 
     def kernel(xp: Any, x: Any, *, k: int = 0) -> Any:
         shape = _triangle_shape(x.shape, name)
@@ -320,10 +321,11 @@ def _triangle(name: str) -> None:
         holomorphic=True,
         doc="Clear one triangle of matrices in the last two axes.",
     )
+    return kernel
 
 
-_triangle("tril")
-_triangle("triu")
+tril_kernel = _triangle("tril")
+triu_kernel = _triangle("triu")
 
 
 @named

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....core.extend import Tensor, as_shape, as_tensor, is_open, on_device_of, ops
 from ..common.axes import axis_of
@@ -19,6 +18,9 @@ from ..common.op_builders import named
 from .joining import concatenate
 from .ranges import arange
 from .rearrangement import moveaxis
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def _lines(x: Any, axis: int | None, name: str) -> tuple[Any, int, Any]:

@@ -66,6 +66,12 @@ def test_strided_arrays_give_the_same_sums() -> None:
     assert all(map(same_bits, found, wanted))
 
 
+def test_sums_of_negative_zeros_have_numpys_sign() -> None:
+    (found, wanted), loops = both(lambda x: gt.sum(x * 1.0, axis=0), np.full((3, 7), -0.0))
+    assert "one loop" in loops.explain(gt.constant(np.zeros((3, 7))))
+    assert all(map(same_bits, found, wanted))
+
+
 def test_numpy_warns_of_what_happens_in_a_loop() -> None:
     f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
     x = gt.constant(np.ones(5000, np.float32))
@@ -96,6 +102,17 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
         assert same_bits(found[0], wanted[0])
 
 
+@pytest.mark.parametrize("name", ["cos", "exp", "sin"])
+def test_range_reductions_are_rounded_as_numpy_does(name: str) -> None:
+    period = np.log(2) if name == "exp" else np.pi / 2
+    half = (np.arange(-120, 120) if name == "exp" else np.arange(-40_000, 40_000)) + 0.5
+    edges = (half * period).astype(np.float32)
+    near = edges.view(np.int32)[:, None] + np.arange(-9, 10, dtype=np.int32)
+    x = near.ravel().view(np.float32)
+    (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5, x, beside="planned")
+    assert same_bits(found[0], wanted[0])
+
+
 @pytest.fixture
 def repeated(monkeypatch) -> list[str]:
     """What NumPy does in the place of loops."""
@@ -123,6 +140,24 @@ def test_the_rest_of_a_short_loop_is_not_divided_by_nothing(
     assert "one loop" in f.explain(x)
     assert repeated == []
     assert capfd.readouterr().err == ""  # LLVM writes there by itself
+
+
+def gates(x, y):
+    first, second, third = x[:, :50], x[:, 50:100], x[:, 100:]
+    return gt.nn.sigmoid(first) * y + gt.tanh(third) * second, gt.sum(second * first, axis=0)
+
+
+def test_parts_of_rows_are_read_where_they_are(repeated) -> None:
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((40, 150)), random.standard_normal((40, 50))
+    f = gt.function(gates, executor="fused")
+    for given in (y, np.asfortranarray(y), np.repeat(y, 2, axis=1)[:, ::2], y[::-1], y):
+        wanted = gt.function(gates, executor="planned")(gt.constant(x), gt.constant(given))
+        repeated.clear()
+        found = f(gt.constant(x), gt.constant(given))
+        assert all(same_bits(a.numpy(), b.numpy()) for a, b in zip(found, wanted, strict=True))
+    assert repeated == []
+    assert "one loop" in f.explain(gt.constant(x), gt.constant(y))
 
 
 def test_a_group_that_numpy_repeats_again_and_again_is_left_to_it(repeated) -> None:
@@ -155,14 +190,152 @@ def test_jacobians_multiply_infinities_as_they_are_written(bad: float | None, re
     assert bool(repeated) == (bad is not None)
 
 
-def test_functions_of_few_elements_are_in_loops_too() -> None:
-    def chain(x):
-        for _ in range(20):
-            x = gt.sin(x * 1.01) + gt.exp(-x)
-        return x
+# -- steps that NumPy's own inner loops compute ----------------------------------------------------
 
-    (found, wanted), _ = both(chain, np.linspace(0.1, 1.0, 10, dtype=np.float32))
-    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-5)
+SMOOTH = {
+    "tanh": lambda x, y: gt.tanh(x * 2.0 + y) * 0.5 - x,
+    "several": lambda x, y: gt.exp(-gt.square(gt.tanh(x) * y)) + gt.log1p(gt.abs(gt.expm1(x))),
+    "two operands": lambda x, y: gt.atan2(x + 1.0, y) - gt.atan2(y, 0.5 - x),
+    "numbers": lambda x, y: gt.fmod(x * 3.0, 0.7) + gt.fmod(2.0, gt.abs(y) + 1.0),
+    "truths": lambda x, y: gt.where(gt.isfinite(gt.log(x)), gt.sin(y), gt.cos(x)),
+    "conversions": lambda x, y: gt.tanh(gt.cast(x * 9.0, "int32")) + gt.cast(gt.exp(y), "float64"),
+    "chains": lambda x, y: gt.sin(gt.tanh(gt.exp(gt.sin(gt.cos(x) + y)))),
+    "sums of rows": lambda x, y: (gt.sum(gt.tanh(x * y), axis=0), gt.exp(x) - y),
+    "special": lambda x, y: gt.erf(x) * gt.lgamma(gt.abs(y) + 1.0),
+}
+SHAPES = [(1,), (10,), (3000,), (2, 3), (70, 50), (33, 1), (3, 5000), (2, 3, 700)]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_functions_have_the_bits_of_numpy(name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(0)
+    x, whole = (random.standard_normal(shape).astype(dtype) for _ in range(2))
+    for y in (whole, whole[:1].copy(), whole.flat[0]):
+        (found, wanted), loops = both(SMOOTH[name], x, y)
+        assert "one loop" in loops.explain(gt.constant(x), gt.constant(y))
+        assert all(map(same_bits, found, wanted))
+
+
+ONE = [gt.tanh, gt.exp, gt.sin, gt.sqrt, gt.floor, gt.log1p, gt.erf, gt.nn.sigmoid]
+TWO = [gt.add, gt.multiply, gt.subtract, gt.divide, gt.maximum, gt.atan2, gt.fmod, gt.logaddexp]
+
+
+def random_program(random: np.random.Generator):
+    """Return a function of three arrays that computes some steps, and the arrays."""
+    shape = tuple(random.choice([1, 2, 5, 16, 33], random.integers(1, 4)))
+    shapes = shape, shape[-1:], tuple(1 if random.random() < 0.4 else n for n in shape)
+    kinds = random.choice(["float32", "float64"], 3)
+    xs = [(random.standard_normal(s) * 3).astype(k) for s, k in zip(shapes, kinds, strict=True)]
+    steps = [(random.choice(ONE + TWO), *random.integers(0, 99, 2)) for _ in range(12)]
+
+    def f(*xs):
+        values = list(xs)
+        for op, i, j in steps:
+            x, y = (values[-1 - k % min(4, len(values))] for k in (i, j))
+            values.append(op(x) if op in ONE else op(x, y))
+        return (*values[-4:], gt.sum(values[-1] * xs[0], axis=0))
+
+    return f, xs
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_groups_have_the_bits_of_numpy(seed: int, monkeypatch) -> None:
+    from gradtape.core.base import pool
+    from gradtape.plugins.fused import loops, source
+
+    random = np.random.default_rng(seed)
+    f, xs = random_program(random)
+    if seed % 2:  # small blocks, and parts
+        monkeypatch.setattr(source, "_BLOCK", 16)
+        monkeypatch.setattr(loops, "_LARGE", 1)
+        monkeypatch.setattr(pool, "GRAIN", 1)
+        monkeypatch.setattr(pool._Numbers, "default", 3)
+    (found, wanted), _ = both(f, *xs, beside="planned")
+    assert all(map(same_bits, found, wanted))
+
+
+WARNING = {
+    "before an inner loop": (lambda x: gt.sin(gt.isfinite(gt.tanh(x) / (x - x)) + 1.0), "divide"),
+    "in one": (lambda x: gt.tanh(gt.log(x - x) * x) * 2.0, "divide by zero"),
+    "in the last": (lambda x: gt.exp(x * 1000.0), "overflow"),
+    "after the last": (lambda x: gt.tanh(x) / (x - x), "divide by zero"),
+    "nowhere": (lambda x: gt.tanh(gt.exp(-x * 1000.0)) - gt.sin(x), ""),
+    "of nan": (lambda x: gt.tanh(x * np.nan) + gt.exp(x * np.nan), ""),
+}
+
+
+@pytest.mark.parametrize("name", WARNING)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("count", [5, 5000])
+def test_groups_with_inner_loops_warn_as_numpy_does(name: str, dtype: str, count: int) -> None:
+    f, message = WARNING[name]
+    x = gt.constant(np.linspace(1, 2, count, dtype=dtype))
+    told = []
+    for executor in ("planned", "fused"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            gt.function(f, executor=executor)(x)
+        told.append([str(warning.message) for warning in caught])
+    assert told[0] == told[1]
+    assert bool(told[0]) == bool(message)
+    assert all(message in text for text in told[0])
+
+
+def test_without_the_interface_of_inner_loops_numpy_calls_ufuncs(monkeypatch) -> None:
+    from gradtape.plugins.fused import inner_loops
+
+    monkeypatch.setattr(inner_loops, "_STRUCTURE", b"another structure")
+    inner_loops.inner_loop.cache_clear()
+    f = gt.function(lambda x: gt.tanh(x * 2.0) + 1.0, executor="fused")
+    x = np.linspace(-2, 2, 50)
+    assert same_bits(f(gt.constant(x)).numpy(), np.tanh(x * 2.0) + 1.0)
+    assert "outside groups: tanh" in f.explain(gt.constant(x))
+    monkeypatch.undo()
+    inner_loops.inner_loop.cache_clear()
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+LARGE = {
+    "flat": (lambda x, y: x * y + gt.sqrt(gt.abs(x)), (2**20,)),
+    "rows": (lambda x, y: gt.tanh(x * y[:1]) - y, (700, 900)),
+    "few rows": (lambda x, y: x * y[:, :1] - y, (3, 2**18)),
+    "sums": (lambda x, y: (gt.sum(x * y, axis=0), gt.sum(gt.tanh(x), axis=0), x - y), (900, 700)),
+    "warnings": (lambda x, y: x / gt.where(gt.abs(y) < 1e-3, 0.0, y), (2**20,)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_groups_have_the_same_bits_by_any_number_of_threads(name: str, monkeypatch) -> None:
+    from gradtape.core.base import pool
+
+    f, shape = LARGE[name]
+    random = np.random.default_rng(0)
+    x, y = (gt.constant(random.standard_normal(shape).astype(np.float32)) for _ in range(2))
+    results = []
+    for executor, threads in (("planned", 1), ("fused", 1), ("fused", 2), ("fused", 5)):
+        monkeypatch.setattr(pool._Numbers, "default", threads)
+        with np.errstate(all="ignore"):
+            found = gt.function(f, executor=executor)(x, y)
+        results.append(found if isinstance(found, tuple) else (found,))
+    for other in results[1:]:
+        assert all(same_bits(a.numpy(), b.numpy()) for a, b in zip(results[0], other, strict=True))
+
+
+def test_parts_of_a_group_warn_once(monkeypatch) -> None:
+    from gradtape.core.base import pool
+
+    monkeypatch.setattr(pool._Numbers, "default", 4)
+    f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
+    x = gt.constant(np.ones(2**20, np.float32))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(15):
+            f(x)
+    assert len(caught) == 15
+    assert all("divide by zero" in str(warning.message) for warning in caught)
 
 
 def training(executor: str | None):
@@ -217,11 +390,12 @@ def test_another_process_finds_compiled_loops_unless_they_are_damaged(tmp_path) 
     found = files_after_another_process(tmp_path)
     assert (tmp_path.stat().st_mode & 0o022) == 0
     assert files_after_another_process(tmp_path) == found
-    (name,) = found
-    right = (tmp_path / name).read_bytes()
-    (tmp_path / name).write_bytes(right[:100] + b"x" + right[101:])
+    assert len(found) == 2  # what Python calls, the same for all loops, and the loop
+    right = {name: (tmp_path / name).read_bytes() for name in found}
+    for name, code in right.items():
+        (tmp_path / name).write_bytes(code[:100] + b"x" + code[101:])
     files_after_another_process(tmp_path)
-    assert (tmp_path / name).read_bytes() == right
+    assert {name: (tmp_path / name).read_bytes() for name in found} == right
 
 
 def test_without_llvmlite_the_executor_says_what_to_install(monkeypatch) -> None:
