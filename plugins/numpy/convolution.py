@@ -108,7 +108,8 @@ def _window_rows(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
         numbers = memory[: (copied + largest) * x.itemsize].view(x.dtype)
         stage, matrix = None, numbers[copied:]
         if planar:
-            stage = np.moveaxis(numbers[:copied].reshape(channels, *shape[:-1]), 0, -1)
+            planes = numbers[:copied].reshape(channels, *shape[:-1])
+            stage = planes.transpose(*range(1, planes.ndim), 0)
         elif copied:
             stage = numbers[:copied].reshape(shape)
         for block, view in _views(x, where, blocks, stage):
