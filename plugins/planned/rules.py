@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from ..summing import sum_columns, sums_columns
 from .choices import choice
 from .einsum_rules import einsum, einsum_adjoint, transposed
 from .hoisting import Hoisting
@@ -52,7 +53,10 @@ def _reduce(
     """Add a reduction, by the quickest function with NumPy's bits."""
     run: Callable[..., Any] | None = None
     if ufunc is np.add and lowering.on_host:
-        run = short_sum(shape_of(x), params["axis"], x.dtype)
+        shape, axis = shape_of(x), params["axis"]
+        run = short_sum(shape, axis, x.dtype)
+        if run is None and sums_columns(shape, axis):
+            run = sum_columns
     lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
