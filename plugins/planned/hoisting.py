@@ -8,7 +8,7 @@ values alone is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ...core.extend import (
     forward_only,
     has_unknown_sizes,
 )
+from .steps import PlanStep
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -114,14 +115,15 @@ class Hoisting:
         sizes = [prod(x.shape or ()) * np.dtype(x.dtype).itemsize for x in node.outputs]
         return bool(self.settings["length"] * sum(sizes) <= _LARGEST)
 
-    def _part(self, nodes: Sequence[Node], wanted: set[Symbol]) -> Graph:
-        """Return a graph of some nodes, whose outputs are what is wanted of their results."""
+    def _part(self, nodes: Sequence[Node], read: set[Symbol]) -> Graph:
+        """Return a graph of some nodes, whose outputs are those results that others read."""
         part = Graph(self._program.name)
         made = {y: None for node in nodes for y in node.outputs}
-        read = _ordered(nodes)
-        part.constants = {x: y for x, y in self._program.constants.items() if x in {*read}}
-        part.inputs = [x for x in read if x not in made and x not in part.constants]
-        part.nodes, part.outputs = list(nodes), [x for x in made if x in wanted]
+        given = [x for x in _ordered(nodes) if x not in made]
+        constants = self._program.constants
+        part.constants = {x: constants[x] for x in given if x in constants}
+        part.inputs = [x for x in given if x not in constants]
+        part.nodes, part.outputs = list(nodes), [x for x in made if x in read]
         return part
 
     def _leave(self, lowering: Lowering, left: list[Node]) -> None:
@@ -145,6 +147,45 @@ class Hoisting:
         self.inputs += [*(self._rows[x] for x in scanned), *(self._fixed[x] for x in fixed)]
         self.outputs = [*self.outputs[:carried], *(stack for _, stack in kept)]
         self.settings = {**self.settings, "program": loop, "scanned": len(scanned)}
+
+
+def trimmed(step: PlanStep, needed: Container[Symbol]) -> PlanStep:
+    """Return a loop that computes only what is read after it; itself if all of it is, or nothing.
+
+    The gradient of a scan has a result for each input, of which a program may use a few.
+
+    Parameters
+    ----------
+    step
+        The loop.
+    needed
+        The values that are read after it.
+    """
+    settings, program = step.params, step.params["program"]
+    carried, count = settings["carried"], settings["carried"] + settings["scanned"]
+    live = {i for i, out in enumerate(step.outputs) if out in needed}
+    before = -1
+    while len(live) > before and live:
+        before = len(live)
+        used = {program.outputs[i] for i in live}
+        for node in reversed(program.nodes):
+            if not used.isdisjoint(node.outputs):
+                used.update(_read([node]))
+        live.update(i for i in range(carried) if program.inputs[i] in used)
+    if len(live) in (0, len(step.outputs)):
+        return step
+    places = sorted(live)
+    kept = [i for i in places if i < carried]
+    given = [*kept, *(i for i, x in enumerate(program.inputs) if i >= carried and x in used)]
+    loop = Graph(program.name)
+    loop.inputs = [program.inputs[i] for i in given]
+    loop.nodes = [node for node in program.nodes if not used.isdisjoint(node.outputs)]
+    loop.constants = program.constants
+    loop.outputs = [program.outputs[i] for i in places]
+    scanned = sum(carried <= i < count for i in given)
+    params = {**settings, "program": loop, "carried": len(kept), "scanned": scanned}
+    inputs, outputs = [step.inputs[i] for i in given], [step.outputs[i] for i in places]
+    return PlanStep(step.kind, step.op, step.run, inputs, outputs, params)
 
 
 def _is_view(node: Node) -> bool:
