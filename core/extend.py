@@ -35,6 +35,7 @@ from .base.context import reducing as reducing
 from .base.context import report_missing_terms as report_missing_terms
 from .base.context import setting_up as setting_up
 from .base.context import tracing_into as tracing_into
+from .base.context import training_mode as training_mode
 from .base.dtypes import CASTING as CASTING
 from .base.dtypes import SCALARS as SCALARS
 from .base.dtypes import Policy as Policy

@@ -60,7 +60,7 @@ def _product(
     ):
         matrix = reshaped(lowering, x, shape)
         if turn and len(shape) > 2:
-            matrix = _transposed(lowering, matrix)
+            matrix = transposed(lowering, matrix)
         elif turn:
             turned[side] = True
         factors.append(matrix)
@@ -76,8 +76,16 @@ def _product(
     return True
 
 
-def _transposed(lowering: Lowering, x: Symbol) -> Symbol:
-    """Add a view of a stack of matrices, each transposed."""
+def transposed(lowering: Lowering, x: Symbol) -> Symbol:
+    """Add a view of a stack of matrices, each transposed.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    x
+        The stack.
+    """
     *outer, rows, columns = shape_of(x)
     out = symbol_like(x, (*outer, columns, rows))
     run: Any = partial(np.swapaxes, axis1=-1, axis2=-2)

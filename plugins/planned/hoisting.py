@@ -8,7 +8,7 @@ values alone is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ...core.extend import (
     forward_only,
     has_unknown_sizes,
 )
+from .steps import PlanStep
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -145,6 +146,45 @@ class Hoisting:
         self.inputs += [*(self._rows[x] for x in scanned), *(self._fixed[x] for x in fixed)]
         self.outputs = [*self.outputs[:carried], *(stack for _, stack in kept)]
         self.settings = {**self.settings, "program": loop, "scanned": len(scanned)}
+
+
+def trimmed(step: PlanStep, needed: Container[Symbol]) -> PlanStep:
+    """Return a loop that computes only what is read after it; itself if all of it is, or nothing.
+
+    The gradient of a scan has a result for each input, of which a program may use a few.
+
+    Parameters
+    ----------
+    step
+        The loop.
+    needed
+        The values that are read after it.
+    """
+    settings, program = step.params, step.params["program"]
+    carried, count = settings["carried"], settings["carried"] + settings["scanned"]
+    live = {i for i, out in enumerate(step.outputs) if out in needed}
+    before = -1
+    while len(live) > before and live:
+        before = len(live)
+        used = {program.outputs[i] for i in live}
+        for node in reversed(program.nodes):
+            if not used.isdisjoint(node.outputs):
+                used.update(_read([node]))
+        live.update(i for i in range(carried) if program.inputs[i] in used)
+    if len(live) in (0, len(step.outputs)):
+        return step
+    places = sorted(live)
+    kept = [i for i in places if i < carried]
+    given = [*kept, *(i for i, x in enumerate(program.inputs) if i >= carried and x in used)]
+    loop = Graph(program.name)
+    loop.inputs = [program.inputs[i] for i in given]
+    loop.nodes = [node for node in program.nodes if not used.isdisjoint(node.outputs)]
+    loop.constants = program.constants
+    loop.outputs = [program.outputs[i] for i in places]
+    scanned = sum(carried <= i < count for i in given)
+    params = {**settings, "program": loop, "carried": len(kept), "scanned": scanned}
+    inputs, outputs = [step.inputs[i] for i in given], [step.outputs[i] for i in places]
+    return PlanStep(step.kind, step.op, step.run, inputs, outputs, params)
 
 
 def _is_view(node: Node) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from itertools import chain
+from math import prod
 from operator import methodcaller
 from types import FunctionType
 from typing import Any
@@ -38,6 +39,7 @@ from ...core.extend import (
     registry,
 )
 from .batching import batched
+from .hoisting import trimmed
 from .steps import PlanStep, Shape, StepKind, shape_of, size_of, symbol_like
 from .tracing import kernel_graph
 
@@ -102,6 +104,7 @@ class Lowering:
         ends = [*self.outputs, *self.updates.values()]
         needed, kept = set(ends), []
         for step in reversed(self.steps):
+            step = trimmed(step, needed) if step.kind is StepKind.LOOP else step
             called = step.kind in (StepKind.CALL, StepKind.KERNEL, StepKind.LOOP)
             called = called and step.outputs[0] not in self.optional
             if called or step.out in needed:
@@ -357,6 +360,8 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
+        if self._before_repeating(node, ufunc):
+            return True
         assert isinstance(node.op, Op)
         shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
@@ -377,6 +382,22 @@ class Lowering:
             self.append(PlanStep(StepKind.FRESH, name, quick, inputs, (out,), scalars=scalars))
             return True
         self.append(PlanStep(StepKind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
+        return True
+
+    def _before_repeating(self, node: Node, ufunc: np.ufunc) -> bool:
+        """Add a ufunc of values that only repeat others as one of these, repeated afterwards."""
+        (out,) = node.outputs
+        inputs = [self._sources.get(x, x) if type(x) is Symbol else x for x in node.inputs]
+        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        if 2 * prod(shape) > size_of(out):
+            return False
+        small = symbol_like(out, shape)
+        if not self._ufunc(Node(node.op, tuple(inputs), node.params, (small,)), ufunc):
+            return False
+        small, whole = self.look(small), shape_of(out)
+        run = partial(np.broadcast_to, shape=whole)
+        self.append(PlanStep(StepKind.VIEW, "broadcast_to", run, (small,), (out,), {"to": whole}))
+        self.spread(out, small)
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:

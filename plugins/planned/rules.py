@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
-from .einsum_rules import einsum, einsum_adjoint
+from .choices import choice
+from .einsum_rules import einsum, einsum_adjoint, transposed
 from .hoisting import Hoisting
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .one_hot import one_hot_product
+from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
 
@@ -38,8 +41,18 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
     (x,) = node.inputs
     if x.dtype.char not in "fd" or out.dtype != x.dtype:
         return False
-    lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
+    _reduce(lowering, ufunc, x, out, {"axis": None, "keepdims": False, **node.params})
     return True
+
+
+def _reduce(
+    lowering: Lowering, ufunc: np.ufunc, x: Symbol, out: Symbol, params: dict[str, Any]
+) -> None:
+    """Add a reduction, by the quickest function with NumPy's bits."""
+    run: Callable[..., Any] | None = None
+    if ufunc is np.add and lowering.on_host:
+        run = short_sum(shape_of(x), params["axis"], x.dtype)
+    lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
@@ -83,8 +96,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
     if shape != mine[extra:] and extra:
         return False
     axis = axes[0] if len(axes) == 1 else tuple(axes)
-    params = {"axis": axis, "keepdims": not extra}
-    lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
+    _reduce(lowering, np.add, x, out, {"axis": axis, "keepdims": not extra})
     return True
 
 
@@ -146,8 +158,23 @@ def _matmul(lowering: Lowering, node: Node) -> bool:
     return _product(lowering, x, y, node.outputs[0])
 
 
+def _stacked_product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, turned: int) -> bool:
+    """Add a product of two stacks of equal shape, one of them transposed, if nothing is summed."""
+    factors = [x, y]
+    outer = {shape_of(z)[:-2] for z in (x, y, out)}
+    if len(outer) > 1 or outer == {()} or {x.dtype, y.dtype} != {out.dtype}:
+        return False
+    if not lowering.on_host or out.dtype.char not in lowering.products:
+        return False
+    factors[turned] = transposed(lowering, factors[turned])
+    lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, out)
+    return True
+
+
 def _adjoint_x(lowering: Lowering, node: Node) -> bool:
     g, y, like = node.inputs
+    if _stacked_product(lowering, g, y, node.outputs[0], turned=1):
+        return True
     if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
         return False
     return _product(lowering, g, y, node.outputs[0], right=True)
@@ -155,6 +182,8 @@ def _adjoint_x(lowering: Lowering, node: Node) -> bool:
 
 def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     g, x, like = node.inputs
+    if _stacked_product(lowering, x, g, node.outputs[0], turned=0):
+        return True
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
@@ -191,16 +220,6 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(StepKind.FRESH, "where", run, inputs, node.outputs[0])
-    return True
-
-
 def _power(lowering: Lowering, node: Node) -> bool:
     (x, exponent), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
@@ -228,6 +247,14 @@ def _is_plain_power(x: Symbol, exponent: Any) -> bool:
         and exponent not in (-1, 0, 0.5, 1, 2)
         and -99 < exponent < 99
     )
+
+
+def _gelu(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the formula for single precision, which gelu and its slope share."""
+    x = node.inputs[0]
+    if node.params.get("approximate") or x.dtype.char != "f" or not lowering.on_host:
+        return False
+    return lowering.expand(node) is None
 
 
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
@@ -276,9 +303,17 @@ def _repeated(lowering: Lowering, node: Node) -> bool:
 
 
 def _unreduced(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast a reduction by itself: where its axes were kept."""
-    aligned = shape_of(node.inputs[0]) == () or bool(node.params.get("keepdims"))
-    return aligned and _repeated(lowering, node)
+    """Note where NumPy would broadcast a reduction by itself, once its axes are kept."""
+    x, (out,) = node.inputs[0], node.outputs
+    if shape_of(x) == () or node.params.get("keepdims"):
+        return _repeated(lowering, node)
+    axis, rank = node.params.get("axis"), len(shape_of(out))
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    gone = {i % rank for i in axes}
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape_of(out)))
+    if x.dtype == out.dtype and size_of(x) == prod(kept):
+        lowering.spread(out, reshaped(lowering, x, kept))
+    return False
 
 
 def _scan(lowering: Lowering, node: Node) -> bool:
@@ -409,7 +444,7 @@ def for_arrays_only(rule: Rule) -> Rule:
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
     "power": _power,
-    "where": _where,
+    "where": choice,
     "scan": _scan,
     **{
         name: for_arrays_only(rule)
@@ -429,6 +464,8 @@ RULES: dict[str, Rule] = {
             "softmax": _softmax,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
+            "gelu": _gelu,
+            "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
             "split": _split,

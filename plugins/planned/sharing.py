@@ -168,8 +168,8 @@ def aligned_rows(shape: Shape) -> int:
 def call_into(step: PlanStep, call: str, target: str) -> str:
     """Return a call, written up to its last argument, with its output array added."""
     # NumPy requires the keyword for these two, and takes longer to parse it
-    named = "out=" if step.op in ("maximum", "minimum") else ""
-    return f"{call}, {named}{target})"
+    named = step.kind is StepKind.KERNEL or step.op in ("maximum", "minimum")
+    return f"{call}, {'out=' if named else ''}{target})"
 
 
 def work_of(steps: Sequence[PlanStep]) -> int:

@@ -198,6 +198,18 @@ class LoopGroup:
         self.outputs = [step.out for step in self.steps if read(step.out)]
         self.outputs += [step.out for step in self.tails]
 
+    def signature(self) -> Any:
+        """Return a hashable description of the loop; equal ones take the same time."""
+        numbers = {x: i for i, x in enumerate(self.inputs)}
+        steps = []
+        for step in self.members:
+            given = tuple(numbers[x] if type(x) is Symbol else None for x in step.inputs)
+            numbers.update((x, len(numbers) + i) for i, x in enumerate(step.outputs))
+            results = tuple((shape_of(x), np.dtype(x.dtype).name) for x in step.outputs)
+            steps.append((step.op, given, results, repr(step.params)))
+        inputs = tuple((shape_of(x), np.dtype(x.dtype).name) for x in self.inputs)
+        return self.shape, inputs, tuple(steps), tuple(numbers[x] for x in self.outputs)
+
     def by_numpy(self, *arrays: Any) -> None:
         """Run the group step by step on NumPy.
 

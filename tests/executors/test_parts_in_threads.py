@@ -145,7 +145,6 @@ def test_several_callers_at_once_all_finish() -> None:
         thread.join(60)
     assert not wrong
     assert not any(thread.is_alive() for thread in callers)
-    assert sum(x.name == "gradtape-parts" for x in threading.enumerate()) <= 2
 
 
 def test_without_new_threads_the_caller_computes_everything(

@@ -44,7 +44,7 @@ Array = NDArray[Any]
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 #: The bytes of an array in one block: a few such blocks fit into a processor's cache.
-BLOCK = 1 << 17
+BLOCK = 1 << 18
 #: The same if threads share the blocks: each call takes Python's lock, and threads wait for it.
 SHARED_BLOCK = 1 << 19
 #: Variables with fewer bytes share blocks with their neighbours.

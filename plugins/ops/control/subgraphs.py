@@ -395,6 +395,8 @@ def _backwards(
     upstream = back.inputs[len(stacked) + len(fixed) :]
     given = pull.inputs[len(run.inputs) :]
     products = _products(back, set(back.outputs[b:]), stacked)
+    rows = {node.inputs[0] for node in products.values()}.union(back.outputs[a:b])
+    products.update(_sums(back, set(back.outputs[b:]), rows))
     summed = [x for x in back.outputs[b:] if x not in products]
     stacks = dict(zip(back.outputs[a:b], pull.outputs[a:b], strict=True))
     needed = dict.fromkeys(node.inputs[0] for node in products.values())
@@ -429,8 +431,13 @@ def _backwards(
         *(_node("zeros_like", (x,), zero) for (x, _), zero in zip(alone, zeros, strict=True)),
         Node(run.op, inputs, settings, outputs, True),
         *(
-            _node("matmul_adjoint_y", (stacks[node.inputs[0]], stacked[node.inputs[1]], w), y)
-            for x, w, y in results
+            Node(
+                node.op,
+                (stacks[node.inputs[0]], *(stacked[s] for s in node.inputs[1:-1]), like),
+                node.params,
+                (y,),
+            )
+            for x, like, y in results
             if (node := products.get(x)) is not None
         ),
     ]
@@ -451,6 +458,21 @@ def _products(
         if matrices and node.outputs[0] in totals and x in stacked:
             found[node.outputs[0]] = node
     return found
+
+
+def _sums(back: Graph, totals: Set[Symbol], rows: Set[Symbol]) -> dict[Symbol, Node]:
+    """Return the totals that are sums of rows, which are kept anyway: one sum adds all steps."""
+    uses = Counter(x for node in back.nodes for x in node.inputs if type(x) is Symbol)
+    uses.update(back.outputs)
+    return {
+        node.outputs[0]: node
+        for node in back.nodes
+        if getattr(node.op, "name", None) == "unbroadcast_like"
+        and node.outputs[0] in totals
+        and uses[node.outputs[0]] == 1
+        and node.inputs[0] in rows
+        and len(node.inputs) == 2
+    }
 
 
 def _graph(like: Graph, inputs: list[Symbol], outputs: list[Symbol]) -> Graph:

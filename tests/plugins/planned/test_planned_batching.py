@@ -1,4 +1,4 @@
-"""Unrolled loops: products that run as one change the last digits of sums at most."""
+"""Loops: products that run as one change the last digits of sums at most."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ def _gated(h: Any, z: Any) -> Any:
     return gt.nn.sigmoid(f) * h + gt.nn.sigmoid(i) * gt.tanh(g)
 
 
-def _program(cells: list[str], order: int) -> Callable[..., Any]:
-    """Return an unrolled program, with its gradients of first or second order."""
+def _program(cells: list[str], order: int, by_scan: bool = False) -> Callable[..., Any]:
+    """Return a program of several steps, with its gradients of first or second order."""
 
     def first(x: Any, w: Any, u: Any, b: Any) -> tuple[Any, list[Any]]:
         with gt.GradientTape() as tape:
             tape.watch((x, w, u, b))
             h = gt.tanh(gt.concatenate([x[:, 0], x[:, 1]], axis=1))
-            for t, name in enumerate(cells):
+            if by_scan:
+                rows = gt.stack([x[:, t % x.shape[1]] for t in range(len(cells))])
+                h, sums = gt.scan(lambda h, row: _steps(cells[:2], h, row, w, u, b), h, rows)
+            for t, name in enumerate(() if by_scan else cells):
                 h = CELLS[name](h, x[:, t % x.shape[1]], w, u, b)
-            loss = gt.sum(gt.square(h))
+            loss = gt.sum(gt.square(h)) + (gt.sum(sums) if by_scan else 0.0)
         return loss, tape.gradient(loss, (x, w, u, b), unconnected_gradients="zero")
 
     def second(x: Any, w: Any, u: Any, b: Any) -> tuple[Any, list[Any]]:
@@ -51,6 +54,13 @@ def _program(cells: list[str], order: int) -> Callable[..., Any]:
         return loss, [*found, *tape.gradient(again, (x, w, u, b), unconnected_gradients="zero")]
 
     return first if order == 1 else second
+
+
+def _steps(cells: list[str], h: Any, row: Any, *weights: Any) -> tuple[Any, Any]:
+    """Return the carry after a step of a scan that runs several cells."""
+    for name in cells:
+        h = CELLS[name](h, row, *weights)
+    return h, gt.sum(h)
 
 
 def _arrays(random: Any, batch: int, width: int, dtype: str) -> list[Any]:
@@ -65,8 +75,9 @@ def _agree(found: Any, right: Any, digits: float) -> None:
         np.testing.assert_allclose(mine.numpy() / size, theirs.numpy() / size, rtol=0, atol=digits)
 
 
+@pytest.mark.parametrize("by_scan", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_random_unrolled_programs_agree_with_the_plain_executor(seed: int) -> None:
+def test_random_programs_agree_with_the_plain_executor(seed: int, by_scan: bool) -> None:
     random = np.random.default_rng(seed)
     cells = [str(random.choice([*CELLS])) for _ in range(random.integers(3, 9))]
     if seed % 2:
@@ -75,7 +86,7 @@ def test_random_unrolled_programs_agree_with_the_plain_executor(seed: int) -> No
     dtype, digits = (("float64", 1e-13), ("float32", 2e-6))[seed % 3 == 0]
     given = _arrays(random, batch, width, dtype)
     for order in (1, 2):
-        program = gt.function(_program(cells, order))
+        program = gt.function(_program(cells, order, by_scan))
         with gt.executor("plain"):
             right = program(*given)
         for name in EXECUTORS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -186,3 +187,35 @@ def test_large_values_stay_in_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     planned = gt.function(lambda c, x: gt.scan(lambda a, b: (a + gt.exp(b), None), c, x)[0])
     planned(gt.constant(START), gt.constant(ROWS))
     assert "exp" in planned.explain(gt.constant(START), gt.constant(ROWS)).partition("loop of")[2]
+
+
+def test_a_loop_computes_no_gradient_that_nothing_reads() -> None:
+    def gradients(start: Any, rows: Any, w: Any, v: Any, b: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            z = gt.tanh(c) @ w + x @ v + b
+            left, right = gt.split(z, 2, axis=1)
+            return gt.tanh(left * right), None
+
+        with gt.GradientTape() as tape:
+            tape.watch((start, rows, w, v, b))
+            loss = gt.sum(gt.scan(step, start, rows)[0])
+        return tape.gradient(loss, (start, rows, w, v, b))
+
+    given = [gt.constant(x) for x in (START, ROWS, WEIGHTS, -WEIGHTS, WEIGHTS[0])]
+    right = gt.function(gradients, executor="plain")(*given)
+    products = []
+    for wanted in (right[:1], right[1:2], right[2:], right):
+        places = [i for i, x in enumerate(right) if any(x is y for y in wanted)]
+        some = gt.function(partial(_some, gradients, places))
+        for mine, theirs in zip(some(*given), wanted, strict=True):
+            np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=1e-5, atol=1e-6)
+        loop = some.explain(*given).rpartition("loop of 5 steps")[2]
+        products.append(re.findall(r"(\d*) ?matmul", loop))
+        assert not re.search(r"\badd\b", loop)  # sums for w, v and b follow the loop
+    # for the carry, and for the rows where they are wanted
+    assert products == [[""], ["2"], [""], ["2"]]
+
+
+def _some(gradients: Any, places: list[int], *given: Any) -> Any:
+    found = gradients(*given)
+    return [found[i] for i in places]
