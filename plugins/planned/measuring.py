@@ -6,7 +6,6 @@ Both ways give the same bits, so a decision that noise has changed costs time an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 from time import thread_time
 from typing import Any
 
@@ -18,7 +17,7 @@ from .background import BACKGROUND
 from .combining import Emitter
 from .emission import Emission
 from .lowering import Lowering
-from .steps import LoopGroup, PlanStep, bytes_of, shape_of
+from .steps import LoopGroup, PlanStep, Shape, bytes_of, shape_of
 
 #: Groups of more bytes are not timed: a loop reads and writes each array once, which is what takes
 #: the time there.
@@ -114,7 +113,9 @@ class MeasuredLoops(Emitter):
             return None
         ways = GroupAlone(group).function(loop), GroupAlone(group).function()
         with np.errstate(all="ignore"):
-            mine, other = _times(ways, list(map(_values, symbols, count())))
+            mine, other = _times(
+                ways, [_values(x, seed, group.strides.get(x)) for seed, x in enumerate(symbols)]
+            )
         if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
             return None
         return f"measured: {mine * 1e6:.3g} µs as a loop, {other * 1e6:.3g} µs as ufuncs"
@@ -176,8 +177,20 @@ class _Steps(Lowering):
         self.known, self.reads, self.updates = {}, {}, {}
 
 
-def _values(x: Symbol, seed: int) -> Any:
+def _values(x: Symbol, seed: int, strides: Shape | None) -> Any:
     """Return an array for a value: numbers that cause no warnings in most computations."""
+    numbers = _numbers(x, seed)
+    if strides is None or min(strides) < 0:
+        return numbers
+    last = sum((n - 1) * step for n, step in zip(numbers.shape, strides, strict=True))
+    array = np.ndarray(
+        numbers.shape, x.dtype, np.empty(last + numbers.itemsize, np.uint8), 0, strides
+    )
+    array[...] = numbers
+    return array
+
+
+def _numbers(x: Symbol, seed: int) -> Any:
     numbers = np.asarray(np.random.default_rng(seed).random(shape_of(x), np.float32))
     if x.dtype.kind == "b":
         return numbers < 0.5
