@@ -3,7 +3,7 @@
 Loops are compiled in the background, so the first call is as cheap as without them, and a program
 that ends soon never pays for a compiler. Then calls alternate between both plans until one of them
 has proved faster. Both share the memory of packed variables and give the same bits, so a switch
-between two calls changes nothing but their duration.
+between two calls changes only their duration.
 
 Loops come from an executor with the attribute ``emitter``, a function that returns an
 :class:`Emitter` whose loops give NumPy's bits.
