@@ -212,8 +212,11 @@ def _inner_loop(step: PlanStep) -> InnerLoop | None:
 def _is_sum_of_rows(step: PlanStep) -> bool:
     """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
-    shape = shape_of(x)
-    rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
+    shape, axis = shape_of(x), step.params["axis"]
+    axes = axis if type(axis) is tuple else (axis,)
+    if len(shape) < 2 or None in axes or sorted(axes) != [*range(len(shape) - 1)]:
+        return False
+    rows = shape[-1] > 1 and prod(shape[:-1]) > 1
     return step.op == "add" and rows and x.dtype.kind == "f" and x.dtype == step.out.dtype
 
 
