@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -18,6 +18,7 @@ from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, ForwardRef
 
 __all__ = [
+    "COMPLETING",
     "HOMES",
     "IMPORTING",
     "NEEDED",
@@ -40,6 +41,9 @@ IMPORTING = RLock()
 #: The modules of public names: an object that was named by one of them keeps that name.
 _PUBLISHED: set[str] = set()
 _HOST = ".core.registry.host"
+#: By the start of modules' names, what completes the docstring of a function that users get. There
+#: are hundreds, and most programs read none.
+COMPLETING: dict[str, Callable[[FunctionType], None]] = {}
 
 
 def publish(
@@ -208,6 +212,10 @@ def _hand_out(value: Any, module_name: str, names: Container[str]) -> Any:
     """
     if isinstance(value, (FunctionType, type)):
         home, name = value.__module__, value.__name__
+        if isinstance(value, FunctionType):
+            for start, complete in COMPLETING.items():
+                if home.startswith(start):
+                    complete(value)
         # not under an alias, by which pickle would not find it
         if home.startswith(f"{_ROOT}.") and home not in _PUBLISHED and name in names:
             above = f"{_ROOT}{HOMES.get(name)}" in (home, module_name)

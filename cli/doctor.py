@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import BackendUnavailable
-from ..core.extend import DISABLE, cores, lazy_module, public_package, quota, registry
+from ..core.extend import DISABLE, cores, lazy_module, public_package, quota, registry, threads
 from ..plugins.numpy.backend import NEEDED, pools
-from ..training.threads import COSTLY, too_many
+from ..training import threads as waiting
 from .launching import THREADS
 from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend
@@ -162,9 +162,14 @@ def _version(module: str, names: str | list[str]) -> tuple[str, str | None]:
 
 
 def _cores() -> dict[str, Any]:
-    """Return the machine's cores, those that this process may use, its quota, and the load."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {"machine": os.cpu_count(), "allowed": len(cores()), "quota": quota(), "load": load}
+    """Return the machine's cores, what this process may use of them, its threads, and the load."""
+    return {
+        "machine": os.cpu_count(),
+        "allowed": len(cores()),
+        "quota": quota(),
+        "threads": threads(),
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+    }
 
 
 def _blas() -> list[dict[str, Any]]:
@@ -293,17 +298,17 @@ def _advice(found: dict[str, Any]) -> list[str]:
     advice = _about_installation(found.get("installation", {}))
     cores = found["cores"]
     usable = min(x for x in (cores["allowed"], cores["quota"]) if x is not None)
-    threads = max((x["num_threads"] or 0 for x in found["blas"]), default=0)
+    of_blas = max((x["num_threads"] or 0 for x in found["blas"]), default=0)
     bound = (
         "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1). "
         "(Several processes should together have as many threads as there are cores.)"
     )
-    wrong = too_many(threads, usable)
+    wrong = waiting.too_many(of_blas, usable)
     if wrong is not None:
         advice.append(f"{wrong} {bound}")
     elif found.get("product"):
         median, worst = _ratios(found["product"])
-        if median > COSTLY or worst > 10 * COSTLY:
+        if median > waiting.COSTLY or worst > 10 * waiting.COSTLY:
             advice.append(
                 f"With all threads, a matrix product takes {median:.1f} times as long as with one "
                 f"(the slowest of a hundred takes {worst:.0f} times as long): other processes use "
@@ -392,6 +397,7 @@ def _cores_text(cores: dict[str, Any]) -> str:
     told = f"{cores['machine']}, {cores['allowed']} of them for this process"
     if cores["quota"] is not None:
         told += f", time for {cores['quota']:g}"
+    told += f"; gradtape's threads: {cores['threads']}"
     return told if cores["load"] is None else f"{told}; load {cores['load']:.1f}"
 
 

@@ -35,6 +35,7 @@ from .base.context import reducing as reducing
 from .base.context import report_missing_terms as report_missing_terms
 from .base.context import setting_up as setting_up
 from .base.context import tracing_into as tracing_into
+from .base.context import training_mode as training_mode
 from .base.dtypes import CASTING as CASTING
 from .base.dtypes import SCALARS as SCALARS
 from .base.dtypes import Policy as Policy
@@ -60,12 +61,12 @@ from .base.observers import Watcher as Watcher
 from .base.observers import begin_step as begin_step
 from .base.observers import end_step as end_step
 from .base.observers import stage as stage
-from .base.pool import GRAIN as GRAIN
 from .base.pool import Part as Part
 from .base.pool import cores as cores
 from .base.pool import in_parallel as in_parallel
 from .base.pool import limit_pool as limit_pool
 from .base.pool import parts as parts
+from .base.pool import pays as pays
 from .base.pool import quota as quota
 from .base.pool import threads as threads
 from .base.sizes import Dim as Dim

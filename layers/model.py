@@ -157,9 +157,9 @@ class Model(CarriesStates, Layer):
     @property
     def layers(self) -> list[Any]:
         """The layers in the order of their calls; for a subclass, the layers in its attributes."""
-        found = vars(self).get("layers")
         if "layers" not in vars(self):
             return [leaf for _, leaf in self.own_leaves() if isinstance(leaf, Layer)]
+        found: list[Any] = vars(self)["layers"]
         # a graph runs the same layers whatever happens to the list, from which training takes them
         return list(found) if "_gradtape_plan" in vars(self) else found
 

@@ -10,24 +10,26 @@ do not depend on where the cuts are.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
-from _thread import allocate_lock
+from _thread import allocate_lock, get_ident
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from itertools import pairwise
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 #: The first and the last position, plus one, of a part.
 Part: TypeAlias = tuple[int, int]
 
-#: The memory that a part must read and write, at least, in bytes. To hand a part to a thread and to
-#: wait for it takes about 10 µs, in which one core passes over 150 KB. A part takes several times
-#: as long.
-GRAIN = 2**19
+#: The least work of a part, as the bytes that a sum of arrays in the cache reads and writes. To
+#: wake a thread and to wait for it takes 25 to 50 µs, in which one core passes over 2 to 4 MB. On
+#: two cores, work of less than 100 µs would take longer than on one.
+GRAIN = 2**22
 
 
 # -- the cores that a process may use --------------------------------------------------------------
@@ -113,6 +115,11 @@ def limit_pool(count: int | None) -> int | None:
 # -- running parts ---------------------------------------------------------------------------------
 
 
+def pays(work: int) -> bool:
+    """Return whether a computation is so much work that several threads would be faster."""
+    return work >= 2 * GRAIN
+
+
 def parts(length: int, work: int, multiple: int = 1, most: int | None = None) -> list[Part]:
     """Cut a range of positions into parts that may run at once; one part if more do not pay.
 
@@ -121,20 +128,21 @@ def parts(length: int, work: int, multiple: int = 1, most: int | None = None) ->
     length
         The number of positions.
     work
-        The bytes that the computation reads and writes. If it takes longer than a sum of two
-        arrays of that size does, that many times more.
+        The bytes that the computation reads and writes; if it takes longer than a sum of arrays
+        with as many bytes, as many times more. See :data:`GRAIN`.
     multiple
         Parts begin at multiples of this number of positions, and have at least as many.
     most
         The maximum number of parts.
     """
-    pays = work // GRAIN
-    if pays < 2 or _here.inside:
+    if not pays(work) or _here.inside:
         return [(0, length)]
-    units = length // multiple
-    count = min(pays, threads(), units, pays if most is None else most)
+    count = min(work // GRAIN, threads(), length // multiple)
+    if most is not None:
+        count = min(count, most)
     if count < 2:
         return [(0, length)]
+    units = -(-length // multiple)  # the last may be smaller, and is not alone in its part
     ends = [units * i // count * multiple for i in range(count)]
     return list(pairwise([*ends, length]))
 
@@ -165,13 +173,20 @@ def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
             run(a, z)
         return
     job = _Job(run, pieces)
-    _here.inside = True
     try:
+        _here.inside = True
         _hand_out(job, min(len(pieces), threads()) - 1)
-        job.work()
+        job.begin()
+    except BaseException:  # of a signal's handler: a thread may be taken from the pool, and asleep
+        _renew_pool()
+        raise
     finally:
-        job.close()
-        _here.inside = False
+        try:
+            _here.inside = False
+            job.close()
+        finally:  # once more if a signal's handler interrupted it
+            _here.inside = False
+            job.close()
     if job.errors:
         raise job.errors[min(job.errors)]
 
@@ -180,6 +195,10 @@ class _Here(threading.local):
     """Whether the current thread computes a part."""
 
     inside = False
+
+
+def _over(a: int, z: int) -> None:
+    """Stand for the function of a job that is done."""
 
 
 class _Job:
@@ -193,48 +212,52 @@ class _Job:
 
     def __init__(self, run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
         self._run = run
-        self._left = deque(enumerate(pieces))
+        self._left = deque(enumerate(pieces[1:], 1))
+        self._first = 0, pieces[0]
         self.errors: dict[int, BaseException] = {}
-        self._lock = allocate_lock()
-        self._helpers = 0  # that may be running a part
-        self._waits = False
-        self._end = allocate_lock()
-        self._end.acquire()
+        # no lock: a signal's handler that raises could leave it taken
+        self._helpers: list[int] = []  # that may have taken a part
+        self._ended: list[int] = []
+        self._news: SimpleQueue[None] = SimpleQueue()
+
+    def begin(self) -> None:
+        """Run the first part, and others, in the calling thread."""
+        self._run_part(*self._first)
+        self.work()
 
     def work(self) -> None:
         """Run parts as long as there are any, and none has failed."""
         while not self.errors:
             try:
-                place, (a, z) = self._left.popleft()
+                part = self._left.popleft()
             except IndexError:
                 return
-            try:
-                self._run(a, z)
-            except BaseException as error:
-                self.errors[place] = error
+            self._run_part(*part)
+
+    def _run_part(self, place: int, part: Part) -> None:
+        try:
+            self._run(*part)
+        except BaseException as error:
+            self.errors[place] = error
 
     def help(self) -> None:
         """Run parts in another thread."""
-        with self._lock:
-            self._helpers += 1  # before it takes a part
+        number = get_ident()
+        self._helpers.append(number)  # before it takes a part
         self.work()
-        with self._lock:
-            self._helpers -= 1
-            if self._waits and not self._helpers:
-                self._waits = False
-                self._end.release()
+        self._ended.append(number)
+        self._news.put(None)
 
     def close(self) -> None:
         """Drop the parts that have not begun, and wait for the others."""
         self._left.clear()
-        with self._lock:
-            self._waits = self._helpers > 0
         interrupts = []
-        while self._waits:  # a helper ends it
+        while not set(self._helpers) <= set(self._ended):
             try:
-                self._end.acquire()
-            except BaseException as error:  # a signal: arrays must not change after the call
+                self._news.get()
+            except BaseException as error:  # of a signal: arrays must not change after the call
                 interrupts.append(error)
+        self._run = _over  # a thread that has yet to wake up must not keep arrays alive
         if interrupts:
             raise interrupts[0]
 
@@ -242,12 +265,10 @@ class _Job:
 def _find_current_core() -> Callable[[], int]:
     """Return the C library's function for the number of the core that runs the current thread."""
     try:
-        import ctypes
-
         found: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
         found()
         os.sched_getaffinity(0)
-    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+    except (OSError, AttributeError, TypeError):  # not on Linux
         return lambda: -1
     return found
 
@@ -257,8 +278,8 @@ class _Pool:
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
-        self._count = 0
-        self._lock = allocate_lock()
+        self._all: list[_Worker] = []
+        self.is_open = True
 
     def take(self, most: int) -> _Worker | None:
         """Return a thread that does nothing, a new one if there are fewer than ``most``."""
@@ -266,19 +287,24 @@ class _Pool:
             return self._idle.pop()
         except IndexError:
             pass
-        with self._lock:
-            if self._count >= most:
-                return None
-            try:
-                worker = _Worker(self)
-            except RuntimeError:  # Python is ending, or the system has no more threads
-                return None
-            self._count += 1
+        if len(self._all) >= most:  # callers at once may make a thread too many, which sleeps
+            return None
+        try:
+            worker = _Worker(self)
+        except RuntimeError:  # Python is ending, or the system has no more threads
+            return None
+        self._all.append(worker)
         return worker
 
     def give(self, worker: _Worker) -> None:
         """Take back a thread."""
         self._idle.append(worker)
+
+    def close(self) -> None:
+        """Let the threads end when they have nothing to do."""
+        self.is_open = False
+        while self._idle:
+            self._idle.pop().end()
 
 
 class _Worker:
@@ -313,6 +339,10 @@ class _Worker:
         busy.add(self._core)
         self._wake.release()
 
+    def end(self) -> None:
+        """Let the thread end."""
+        self._wake.release()
+
     def _avoid(self, busy: set[int]) -> None:
         """Wake up on another core.
 
@@ -328,11 +358,11 @@ class _Worker:
 
     def _loop(self) -> None:
         _here.inside = True
-        while True:
+        while self._pool.is_open:
             self._wake.acquire()
             job, context = self._job, self._context
-            assert job is not None
-            assert context is not None
+            if job is None or context is None:
+                return
             context.run(job.help)
             # a sleeping thread must not keep arrays alive
             self._job = self._context = job = context = None
@@ -360,6 +390,11 @@ class _Now:
 current_core = _find_current_core()
 _here = _Here()
 _now = _Now()
+
+
+def _renew_pool() -> None:
+    _now.pool.close()
+    _now.pool = _Pool()
 
 
 def _after_fork() -> None:

@@ -57,7 +57,8 @@ def executor(name: str) -> Iterator[None]:
     ----------
     name
         ``"default"`` runs what the backend of the arrays compiles, or ``"plain"`` if it compiles
-        nothing. ``"plain"`` calls one kernel per node. Plugins can provide others:
+        nothing; functions of NumPy that run often change to compiled loops if llvmlite is there.
+        ``"plain"`` calls one kernel per node. Plugins can provide others:
         ``gradtape plugins`` lists them.
 
     Yields

@@ -73,7 +73,7 @@ class Contents:
     """
 
     __slots__ = (
-        "_containers", "_sizes", "_stamps", "_states", "_trainable",
+        "_containers", "_holder", "_root", "_size", "_sizes", "_stamps", "_states", "_trainable",
         "cacheable", "parameters", "submodules", "variables",
     )  # fmt: skip
 
@@ -83,24 +83,26 @@ class Contents:
         self.parameters: tuple[Variable, ...] | None = None
         self.cacheable = True
         self._trainable: tuple[Any, tuple[Variable, ...]] = (None, ())
+        # weakly: the root holds this, and its memory should not wait for the garbage collector
+        self._root = ref(root)
+        self._holder: ref[Stamp] = ref(_stamp_in(vars(root)))
+        self._size = len(vars(root))
         self._states: list[dict[str, Any]] = []
         self._stamps: list[Stamp] = []
         self._sizes: list[int] = []
         self._containers: list[_Seen] = []
-        self.enter(root)
 
     def enter(self, module: Module) -> None:
-        """Note a module, before its attributes are read."""
+        """Note a module below the root, before its attributes are read."""
         state = vars(module)
-        stamp = state.get(STAMP) or state.setdefault(STAMP, Stamp())
+        stamp = _stamp_in(state)
         self._states.append(state)
         self._stamps.append(stamp)
         self._sizes.append(len(state))
-        holder = ref(self._stamps[0])
-        if holder not in stamp.holders:
+        if self._holder not in stamp.holders:
             if len(stamp.holders) >= _MANY:
                 stamp.holders = [x for x in stamp.holders if x() is not None]
-            stamp.holders.append(holder)
+            stamp.holders.append(self._holder)
 
     def note(self, container: Any, items: Sequence[Any]) -> None:
         """Note what was read from a container: a list's items, or a dict's pairs."""
@@ -109,15 +111,17 @@ class Contents:
 
     def keep(self) -> None:
         """Keep this for the next use, now that the walk is complete."""
-        if self.cacheable:
-            self._stamps[0].contents = self
+        stamp = self._holder()  # None if the root has changed meanwhile
+        if self.cacheable and stamp is not None:
+            stamp.contents = self
 
-    def belongs_to(self, state: dict[str, Any]) -> bool:
-        """Return whether it was found from a module with these attributes, and holds still."""
+    def belongs_to(self, module: Module) -> bool:
+        """Return whether it was found from a module whose stamp holds it, and is still there."""
         states = self._states
         try:
             return (
-                states[0] is state  # not a copy of them
+                self._root() is module  # not a copy, with its attributes
+                and len(vars(module)) == self._size
                 and [*map(_stamp_of, states)] == self._stamps
                 # direct writes into vars(module) leave the stamp as it is
                 and [*map(len, states)] == self._sizes
@@ -193,10 +197,14 @@ def note_change(state: dict[str, Any], *values: Any) -> None:
 
 def known_contents(module: Module) -> Contents | None:
     """Return what is known to be in a module, or None if a walk has to find it."""
-    state = vars(module)
-    stamp: Stamp | None = state.get(STAMP)
+    stamp: Stamp | None = vars(module).get(STAMP)
     found = None if stamp is None else stamp.contents
-    return found if found is not None and found.belongs_to(state) else None
+    return found if found is not None and found.belongs_to(module) else None
+
+
+def _stamp_in(state: dict[str, Any]) -> Stamp:
+    found: Stamp = state.get(STAMP) or state.setdefault(STAMP, Stamp())
+    return found
 
 
 def leaves_in(

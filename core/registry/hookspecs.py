@@ -139,6 +139,8 @@ def gradtape_executors() -> Mapping[str, Callable[..., Any]]:  # type: ignore[em
     """Return graph executors by name: ``executor(graph)`` returns ``run(arrays) -> arrays``.
 
     ``run.explain``, if it exists, is a function that returns a text about how the graph runs.
+    ``executor.emitter``, if it exists, is a function that returns what compiles loops for graphs of
+    the default executor that run often.
     """
 
 

@@ -22,6 +22,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -141,13 +142,13 @@ def _started(
 ) -> Process:
     """Return a contender in a process of its own."""
     library, how, _ = CONTENDERS[name]
-    # each compiles for itself, in a folder whose name compilers take
-    cache = os.path.join(folder, "".join(filter(str.isalpha, name)))
+    cache = os.path.join(folder, name)  # each compiles for itself
     settings: dict[str, str | None] = {
         "JAX_PLATFORMS": "cpu",
         **dict.fromkeys(THREADS, str(threads)),
         "XDG_CACHE_HOME": cache,
-        "TORCHINDUCTOR_CACHE_DIR": cache,
+        # of all rows, which otherwise compile the same headers again
+        "TORCHINDUCTOR_CACHE_DIR": os.path.join(os.path.dirname(folder), f"torch{threads}"),
         "GRADTAPE_CACHE_DIR": None,
         "GRADTAPE_EXECUTOR": None,
     }
@@ -315,7 +316,9 @@ def write(path: str, found: Found) -> None:
 
 
 def _threads(text: str) -> int:
-    return len(os.sched_getaffinity(0)) if text == "all" else int(text)
+    if text != "all":
+        return int(text)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def arguments() -> argparse.Namespace:
@@ -324,9 +327,9 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="these alone")
     add("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS), help="these alone")
-    add("--rounds", type=int, default=9, help="turns of each contender (%(default)s)")
-    add("--slice", type=float, default=0.2, help="seconds of a turn (%(default)s)")
-    add("--settle", type=float, default=0.7, help="seconds without progress before turns begin")
+    add("--rounds", type=int, default=7, help="turns of each contender (%(default)s)")
+    add("--slice", type=float, default=0.15, help="seconds of a turn (%(default)s)")
+    add("--settle", type=float, default=0.5, help="seconds without progress before turns begin")
     add(
         "--threads",
         nargs="+",
@@ -351,11 +354,12 @@ def measure(options: argparse.Namespace) -> Found:
     """Run the contests, and print each one's table; return what was found, and was known before."""
     found = read(options.results) if options.results else {}
     said: set[str] = set()
-    for row in options.rows:
-        names = [name for name in CONTENDERS if name in options.contenders]
-        for threads in options.threads:
-            with tempfile.TemporaryDirectory() as folder:
-                outcome = contest(row, names, folder, threads, options, said)
+    names = [name for name in CONTENDERS if name in options.contenders]
+    with tempfile.TemporaryDirectory() as whole:
+        for row, threads in product(options.rows, options.threads):
+            folder = os.path.join(whole, f"{row}{threads}")
+            os.mkdir(folder)
+            outcome = contest(row, names, folder, threads, options, said)
             found.setdefault(threads, {})[row] = outcome
             if options.results:
                 write(options.results, found)

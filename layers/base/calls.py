@@ -30,6 +30,7 @@ from ...core.extend import (
     kind_of,
     map_structure,
     passing,
+    training_mode,
 )
 from .symbolic import Placeholder, called, placeholders_in
 from .weights import BUILT, add_activity, regulated
@@ -211,8 +212,10 @@ def building(member: Any, owner: type, name: str) -> Callable[..., Any]:
         if not self.takes_integers:
             inputs = in_floats(self, inputs)
         if kwargs and indifferent and (training := kwargs.pop("training", None)) is not None:
-            with calling_in(training):
-                return wrapper(self, inputs, *args, **kwargs)
+            mode = training_mode.get()
+            if mode is None or mode.training is not training:  # not what its model was called with
+                with calling_in(training):
+                    return wrapper(self, inputs, *args, **kwargs)
         if self.activity_regularizer is not None and all(x is not self for x in regulated.get()):
             return _run_regulated(wrapper, self, inputs, args, kwargs)
         if replaceable and ("call" in self.__dict__ or defined.get("call") is not member):

@@ -12,7 +12,7 @@ from typing import Any
 from ...core.errors import BackendUnavailable
 from ...core.extend import Graph, hookimpl
 from ..planned import Run, planned_by
-from .compiler import CACHE, cache_folder, unavailable, unusable
+from .compiler import CACHE, cache_folder, has_kept_code, unavailable, unusable
 from .forms import FORMS
 from .loops import FusedLoops
 
@@ -36,6 +36,23 @@ def fused(graph: Graph) -> Run:
     if reason is not None:
         raise BackendUnavailable(f"executor 'fused': {reason}")
     return planned_by(graph, FusedLoops())
+
+
+def fused_loops() -> FusedLoops:
+    """Return the loops that plans of the default executor change to.
+
+    Raises
+    ------
+    BackendUnavailable
+        If llvmlite is missing; the message says what to install.
+    """
+    reason = unavailable()
+    if reason is not None:
+        raise BackendUnavailable(reason)
+    loops = FusedLoops()
+    if has_kept_code():  # most loops need no compiler
+        loops.patience = 0.05
+    return loops
 
 
 def problem() -> str | None:
@@ -65,6 +82,8 @@ def diagnosis() -> dict[str, Any]:
 
 # `gradtape doctor` asks an executor why it cannot be used
 fused.unavailable = problem  # type: ignore[attr-defined]
+# where plans of the default executor find loops
+fused.emitter = fused_loops  # type: ignore[attr-defined]
 
 
 @hookimpl(trylast=True)

@@ -223,6 +223,15 @@ def cache_folder(make: bool = False) -> tuple[Path | None, str | None]:
     return folder, None
 
 
+def has_kept_code() -> bool:
+    """Return whether earlier processes have left compiled loops in the cache."""
+    folder, problem = cache_folder()
+    try:
+        return folder is not None and not problem and any(folder.iterdir())
+    except OSError:  # there is no folder
+        return False
+
+
 def _path(key: str) -> Path | None:
     """Return the file for a key in the user's own cache, if there is a cache."""
     folder, problem = cache_folder(make=True)

@@ -68,10 +68,16 @@ def _polynomial(add: Add, x: str, factors: Sequence[float]) -> str:
     return value
 
 
-def _reduced(add: Add, x: str, scale: float, parts: Sequence[float]) -> tuple[str, str]:
-    """Return the remainder of a division, and bits whose lowest are those of the quotient."""
-    quotient = add(f"fmul float {x}, {_single(scale)}")
-    shifted = add(f"fadd float {quotient}, {_single(_ROUNDING)}")
+def _reduced(add: Add, x: str, scale: float, parts: Sequence[float], once: bool) -> tuple[str, str]:
+    """Return the remainder of a division, and bits whose lowest are those of the quotient.
+
+    The quotient is rounded ``once``, to an integer, or to single precision before.
+    """
+    if once:
+        shifted = _fused(add, x, _single(scale), _single(_ROUNDING))
+    else:
+        quotient = add(f"fmul float {x}, {_single(scale)}")
+        shifted = add(f"fadd float {quotient}, {_single(_ROUNDING)}")
     quotient = add(f"fsub float {shifted}, {_single(_ROUNDING)}")
     for part in parts:
         x = _fused(add, quotient, _single(part), x)
@@ -80,7 +86,7 @@ def _reduced(add: Add, x: str, scale: float, parts: Sequence[float]) -> tuple[st
 
 def _circle(quarter: int) -> Callable[[Add, str], tuple[str, str]]:
     def function(add: Add, x: str) -> tuple[str, str]:
-        rest, quadrant = _reduced(add, x, float.fromhex("0x1.45f306p-1"), _HALF_PI)
+        rest, quadrant = _reduced(add, x, float.fromhex("0x1.45f306p-1"), _HALF_PI, True)
         quadrant = add(f"add i32 {quadrant}, {quarter}")
         square = add(f"fmul float {rest}, {rest}")
         cos = _polynomial(add, square, _COS)
@@ -98,7 +104,7 @@ def _circle(quarter: int) -> Callable[[Add, str], tuple[str, str]]:
 def _exp(add: Add, x: str) -> tuple[str, str]:
     small = add(f"fcmp ole float {x}, {_single(_LEAST)}")
     within = add(f"select i1 {small}, float {_single(_LEAST)}, float {x}")
-    rest, bits = _reduced(add, within, 1.442695040888963407, _LN2)
+    rest, bits = _reduced(add, within, 1.442695040888963407, _LN2, False)
     above, below = (_polynomial(add, rest, factors) for factors in _EXP)
     value = add(f"fdiv float {above}, {below}")
     exponent = add(f"sub i32 {bits}, {_ROUNDING_BITS}")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import prod
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,13 +39,12 @@ _MOST_STRIDES, _SMALL = 4, 2**15
 _Strides: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 #: What an inner loop of NumPy costs for an element, in bytes that are read and written meanwhile.
 _CALL = 16
+#: How steps are computed, for as long as these exist.
+_found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
 
 
 class FusedLoops(Emitter):
     """Runs groups as loops."""
-
-    def __init__(self) -> None:
-        self._found: dict[PlanStep, Form | InnerLoop | None] = {}
 
     def takes(self, step: PlanStep) -> bool:
         """Return whether loops compute a step as NumPy does.
@@ -62,9 +62,9 @@ class FusedLoops(Emitter):
             return _is_sum_of_rows(step)
         if not (step.elementwise or step.op == "outer_products") or step.space == ():
             return False
-        if step not in self._found:
-            self._found[step] = _form(step) or _inner_loop(step)
-        return self._found[step] is not None
+        if step not in _found:
+            _found[step] = _form(step) or _inner_loop(step)
+        return _found[step] is not None
 
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
@@ -78,11 +78,11 @@ class FusedLoops(Emitter):
         # updates are combined whatever they are
         if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
             return None
-        return GroupLoop(group, {step: self._found[step] for step in group.steps})
+        return GroupLoop(group, {step: _found[step] for step in group.steps}).expected()
 
 
 class GroupLoop:
-    """Runs a group as a loop, which is compiled for the strides of arrays when they first occur.
+    """The loops of a group, one for each strides of its arrays.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class GroupLoop:
         How they compute each of its elementwise steps.
     """
 
-    __slots__ = ("_calls", "_compiled", "_forms", "_group", "_places", "_work")
+    __slots__ = ("_calls", "_compiled", "_forms", "_group", "_work")
 
     def __init__(self, group: LoopGroup, found: Mapping[PlanStep, Form | InnerLoop | None]) -> None:
         self._group = group
@@ -100,19 +100,12 @@ class GroupLoop:
         self._forms = {step: form for step, form in found.items() if isinstance(form, tuple)}
         self._work = sum(map(bytes_of, (*group.outputs, *group.inputs)))
         self._work += prod(group.shape) * (len(self._forms) + _CALL * len(self._calls))
-        self._compiled: dict[Any, Callable[..., Any]] = {}
-        self._places: list[tuple[dict[str, Any], str]] = []
+        self._compiled: dict[_Strides, Callable[..., Any]] = {}
 
-    def note_lookup(self, scope: dict[str, Any], name: str) -> None:
-        """Note where code looks the loop up: after the first run, it finds what is compiled."""
-        self._places.append((scope, name))
-
-    def __call__(self, *arrays: Any) -> None:
-        """Compile the loop for arrays of these strides, and run it."""
-        function = self._of(self._strided(arrays) or ())
-        for scope, name in self._places:
-            scope[name] = function
-        function(*arrays)
+    def expected(self) -> Callable[..., Any]:
+        """Return the function for arrays with the strides that the group expects."""
+        group = self._group
+        return self._of(self._key([group.strides.get(x) for x in group.inputs]) or ())
 
     def _of(self, strides: _Strides) -> Callable[..., Any]:
         """Return the function for arrays of some strides; NumPy's if there are too many."""
@@ -120,8 +113,8 @@ class GroupLoop:
             return self._compiled[strides]
         if len(self._compiled) >= _MOST_STRIDES:
             return self._group.by_numpy
-        large = self._work >= _LARGE
         strided = {self._group.inputs[i]: found for i, found in strides}
+        large = self._work >= _LARGE
         source = Source(self._group, self._forms, self._calls, large, strided)
         otherwise, length = partial(self._otherwise, strides), source.layout.length
         given = self._group, source.text, _left if length else otherwise
@@ -133,37 +126,35 @@ class GroupLoop:
 
     def _otherwise(self, refused: _Strides, *arrays: Any) -> None:
         """Run the group for a function that has refused arrays, or found flags."""
-        strides = self._strided(arrays)
-        if strides is None or strides == refused:
+        inputs = arrays[len(self._group.outputs) :]
+        odd = [type(x) is np.ndarray and not x.flags.c_contiguous for x in inputs]
+        key = self._key([x.strides if yes else None for x, yes in zip(inputs, odd, strict=True)])
+        if key is None or key == refused:
             self._group.by_numpy(*arrays)
         else:
-            self._of(strides)(*arrays)
+            self._of(key)(*arrays)
 
-    def _strided(self, arrays: Sequence[Any]) -> _Strides | None:
-        """Return the strides of inputs that are not C contiguous; None if no loop reads them."""
-        group = self._group
+    def _key(self, given: Sequence[tuple[int, ...] | None]) -> _Strides | None:
+        """Return the strides in elements, of those in bytes; None if no loop should read them."""
         found = []
-        inputs = zip(group.inputs, arrays[len(group.outputs) :], strict=True)
-        for i, (x, array) in enumerate(inputs):
-            if type(array) is not np.ndarray or array.flags.c_contiguous:
+        for i, (x, strides) in enumerate(zip(self._group.inputs, given, strict=True)):
+            if strides is None:
                 continue
-            strides = tuple(stride // array.itemsize for stride in array.strides)
-            if array.shape != shape_of(x) or not self._suits(x, array, strides):
+            size = np.dtype(x.dtype).itemsize
+            steps = tuple(stride // size for stride in strides)
+            if any(stride % size or stride < 0 for stride in strides) or not self._suits(x, steps):
                 return None
-            found.append((i, strides))
+            found.append((i, steps))
         return tuple(found)
 
-    def _suits(self, x: Symbol, array: Any, strides: tuple[int, ...]) -> bool:
+    def _suits(self, x: Symbol, strides: tuple[int, ...]) -> bool:
         """Return whether a loop can read an array with these strides, and fast."""
-        exact = tuple(array.itemsize * stride for stride in strides) == array.strides
-        if not (exact and array.flags.aligned and min(strides) >= 0):
-            return False
         if any(x is y and way for step in self._group.steps for y, way in ways_of(step)):
             return False
         summed = any(x is step.inputs[0] for step in self._group.tails)
         if summed and strides[0] <= strides[1]:
             return False  # NumPy would add in another order
-        return strides[-1] <= 1 or array.nbytes <= _SMALL
+        return strides[-1] <= 1 or bytes_of(x) <= _SMALL
 
 
 def _left(*arguments: Any) -> bool:
@@ -221,8 +212,11 @@ def _inner_loop(step: PlanStep) -> InnerLoop | None:
 def _is_sum_of_rows(step: PlanStep) -> bool:
     """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
-    shape = shape_of(x)
-    rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
+    shape, axis = shape_of(x), step.params["axis"]
+    axes = axis if type(axis) is tuple else (axis,)
+    if len(shape) < 2 or None in axes or sorted(axes) != [*range(len(shape) - 1)]:
+        return False
+    rows = shape[-1] > 1 and prod(shape[:-1]) > 1
     return step.op == "add" and rows and x.dtype.kind == "f" and x.dtype == step.out.dtype
 
 
@@ -242,25 +236,36 @@ def _exact_for(step: PlanStep) -> frozenset[str]:
     return _exact() if single else frozenset()
 
 
+_LN2, _HALF_PI = np.log(2), np.pi / 2
+
+
 @cache
 def _exact() -> frozenset[str]:
     """Return the single-precision functions that equal this NumPy's, bit for bit, here."""
-    x = np.linspace(-85, 85, 2048, dtype=np.float32)
+    # between two quotients of a range reduction, the rounding of one product decides
+    edges = np.concatenate([(np.arange(-n, n) + 0.5) * p for n, p in ((50, _LN2), (500, _HALF_PI))])
+    edges = edges.astype(np.float32)
+    near = [np.nextafter(edges, np.float32(end)) for end in (-np.inf, np.inf)]
+    x = np.concatenate([np.linspace(-85, 85, 2048, dtype=np.float32), edges, *near])
     x[:3] = 0.0, -0.0, np.nan
+    small = np.where(np.abs(x) < 88, x, np.float32(1))
     positive = np.geomspace(1e-37, 1e37, len(x), dtype=np.float32)
+    samples = {name: {"exp": small, "log": positive}.get(name, x) for name in FUNCTIONS}
     whole = LoopGroup(x.shape)
     nowhere: Any = None
-    symbols = [Symbol(nowhere, x.shape, x.dtype) for _ in (*FUNCTIONS, x, positive)]
-    for name, out in zip(FUNCTIONS, symbols, strict=False):
-        given = symbols[-1 if name == "log" else -2]
-        whole.steps.append(
-            PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
-        )
+    values: dict[Symbol, Any] = {}
+    forms: dict[PlanStep, Form] = {}
+    for name, sample in samples.items():
+        given, out = (Symbol(nowhere, x.shape, x.dtype) for _ in range(2))
+        values[given], values[out] = sample, np.ones_like(x)
+        step = PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
+        whole.steps.append(step)
+        form = form_of(step, FUNCTIONS)
+        assert form is not None
+        forms[step] = form
     whole.close(lambda symbol: True)
-    values = dict(zip(symbols, [*(np.ones_like(x) for _ in FUNCTIONS), x, positive], strict=True))
-    forms = {step: form_of(step, FUNCTIONS) for step in whole.steps}
-    run = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
-    run(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
+    loop = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
+    loop(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
     pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]
     return frozenset(step.op for step, right in pairs if _same_bits(values[step.out], right))
 

@@ -22,13 +22,15 @@ from ..planned import LoopGroup, PlanStep, shape_of
 from .compiler import FLAGS, FUNCTION
 from .forms import TYPES, Form, conversion
 from .inner_loops import InnerLoop
-from .passes import Pass, Way, axes_of, contiguous, passes_of, ways_of
+from .passes import Buffers, Pass, Way, axes_of, contiguous, passes_of, ways_of
 from .writer import MEMORY, Writer, literal
 
 #: LLVM masks the remainder of loops with fewer rounds than this.
 _SHORT = 16
 #: The number of elements of a block, and the bytes of buffers for one, at most.
 _BLOCK, _BUFFERS = 1024, 2**15
+#: What NumPy's sums of rows start with: 0, or a negative zero, which keeps that of the rows.
+_ZERO = np.add.reduce(np.full((2, 2), -0.0), 0)[0]
 
 
 class Layout(NamedTuple):
@@ -91,6 +93,7 @@ class Source:
         self._buffers: dict[tuple[Symbol, str], str] = {}
         self._constants: list[str] = []
         self._passes = passes_of(group, calls)
+        self._copies: list[list[tuple[Symbol, Any]]] = [[] for _ in self._passes]
         loop = self._writer = Writer()
         self._loop()
         parameters = ["ptr %table", "i64 %from", "i64 %to"]
@@ -118,7 +121,9 @@ class Source:
     def _hints(self) -> list[str]:
         """Return the hints for a short loop; LLVM warns if it cannot follow them."""
         length = self.lengths[-1]
-        if length < 4:
+        # every other number of 8 cannot be read 8 at a time
+        apart = any(strides[-1] > 1 for strides in self.strides.values())
+        if length < 4 or apart:
             return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
         return [
             "!0 = distinct !{!0, !1, !2}",
@@ -150,10 +155,8 @@ class Source:
         self._split = len(self.lengths) - 1
         if self.calls:
             self._cut()
-            self._make_buffers()
         for step in self.group.tails:
-            # negative zero plus any number is that number, also if it is negative zero
-            zero = literal(-0.0, step.out.dtype)
+            zero = literal(_ZERO, step.out.dtype)
             bounds = self._bounds(len(self.lengths) - 1)
             total = (bounds[0], bounds[1] if bounds[0] != "0" else prod(shape_of(step.out)))
             with writer.loop(*total) as place:
@@ -181,15 +184,20 @@ class Source:
     # -- blocks --------------------------------------------------------------------------------
 
     def _cut(self) -> None:
-        """Find the axis that blocks cut, and the number of its rows in each."""
+        """Find the axis that blocks cut, the number of its rows in each, and their buffers."""
         inner = contiguous(self.lengths)
-        if self.layout.axis:
-            self._split = self.layout.axis
-        else:
-            self._split = next(axis for axis, n in enumerate(inner) if n <= _BLOCK)
-        self._inner = inner[self._split]
-        self._rows = min(self.lengths[self._split], max(1, _BLOCK // self._inner))
-        self._around = inner[self._split :]
+        for axis in range(self.layout.axis or 0, len(inner)):
+            self._split, self._inner, self._around = axis, inner[axis], inner[axis:]
+            buffers = Buffers(self._passes, self.calls, self._pointers, self._is_in_place)
+            most = min(_BLOCK, _BUFFERS // max(1, sum(buffers.sizes)))
+            if self._inner <= most:
+                break
+        self._rows = min(self.lengths[self._split], max(1, most // self._inner))
+        self._copies = buffers.copies
+        self._buffers = {key: f"%buffer{number}" for key, number in buffers.places.items()}
+        for number, size in enumerate(buffers.sizes):
+            whole = self._rows * self._inner * size
+            self._writer.lines.append(f"  %buffer{number} = alloca [{whole} x i8], align 64")
 
     def _blocks(self) -> None:
         writer, split = self._writer, self._split
@@ -203,78 +211,17 @@ class Source:
                 rest = writer.new(f"sub i64 {end}, {start}")
                 rows = writer.new(f"call i64 @llvm.umin.i64(i64 {rest}, i64 {self._rows})")
             for number, each in enumerate(self._passes):
-                if self._has_loop(number, each):
+                if each.steps or each.tails or self._copies[number]:
                     with ExitStack() as inside:
                         loop = writer.loop("0", rows, hint=self._hint(split, rows))
                         row = inside.enter_context(loop)
-                        inner = self._nest(range(split + 1, len(self.lengths)))
-                        inner = [inside.enter_context(x) for x in inner]
-                        whole = (
-                            row if start == "0" else writer.new(f"add nuw nsw i64 {start}, {row}")
-                        )
+                        others = self._nest(range(split + 1, len(self.lengths)))
+                        inner = [inside.enter_context(x) for x in others]
+                        whole = writer.place([start, row], [1, 1])
                         local = writer.place([row, *inner], self._around)
                         self._body(number, each, [*places, whole, *inner], local)
                 for step in each.calls:
                     self._call(step, [*places, start], rows)
-
-    def _has_loop(self, number: int, each: Pass) -> bool:
-        return bool(each.steps or each.tails or self._copies[number])
-
-    def _make_buffers(self) -> None:
-        """Provide memory for what one pass or inner loop leaves to another."""
-        writes: dict[tuple[Symbol, str], int] = {}
-        reads: dict[tuple[Symbol, str], int] = {}
-        self._copies: list[list[tuple[Symbol, Any]]] = [[] for _ in self._passes]
-        made = {step.out: 2 * n for n, each in enumerate(self._passes) for step in each.steps}
-        made |= {step.out: 2 * n + 1 for n, each in enumerate(self._passes) for step in each.calls}
-
-        def read(x: Symbol, dtype: Any, moment: int) -> None:
-            """Note that a value is read at a moment: in the loop of a pass, or in its calls."""
-            key = x, np.dtype(dtype).name
-            if x.dtype == dtype and (x in self._pointers or made[x] == moment):
-                return
-            reads[key] = max(reads.get(key, 0), moment)
-            writes.setdefault(key, made.get(x, moment) if x.dtype == dtype else moment)
-
-        for n, each in enumerate(self._passes):
-            for step in each.calls:
-                for x, dtype in zip(step.inputs, self.calls[step].dtypes, strict=False):
-                    if self._is_in_place(x, dtype):
-                        continue
-                    key = x, np.dtype(dtype).name
-                    if key not in writes and (x not in made or x.dtype != dtype):
-                        self._copies[n].append((x, dtype))
-                        writes[key] = 2 * n
-                        if x in made:
-                            read(x, x.dtype, 2 * n)
-                    elif key not in writes:
-                        writes[key] = made[x]
-                    reads[key] = max(reads.get(key, 0), 2 * n + 1)
-                if step.out not in self._pointers:
-                    key = step.out, step.out.dtype.name
-                    writes[key], reads[key] = 2 * n + 1, 2 * n + 1
-            for step in (*each.steps, *each.tails):
-                for x, _ in ways_of(step):
-                    read(x, x.dtype, 2 * n)
-        self._place_buffers(writes, reads)
-
-    def _place_buffers(self, writes: Any, reads: Any) -> None:
-        """Let buffers share memory if one is written after the last read of the other."""
-        kinds: list[Any] = []
-        free: list[tuple[int, int]] = []  # the last read of what a place holds, and the place
-        for key, moment in sorted(writes.items(), key=lambda item: item[1]):
-            size = np.dtype(key[1]).itemsize
-            place = next((p for end, p in free if end < moment and kinds[p] == size), len(kinds))
-            if place == len(kinds):
-                kinds.append(size)
-            free = [(end, p) for end, p in free if p != place]
-            free.append((reads[key], place))
-            self._buffers[key] = f"%buffer{place}"
-        least = max(1, _BUFFERS // sum(kinds)) if kinds else _BLOCK
-        self._rows = max(1, min(self._rows, least // self._inner))
-        for place, size in enumerate(kinds):
-            bytes_ = self._rows * self._inner * size
-            self._writer.lines.append(f"  %buffer{place} = alloca [{bytes_} x i8], align 64")
 
     def _is_single(self, x: Any) -> bool:
         return type(x) is not Symbol or prod(shape_of(x)) == 1
@@ -344,7 +291,7 @@ class Source:
         writer = self._writer
         made = {step.out for step in each.steps}
         values: dict[Way, str] = {}
-        copies = self._copies[number] if self.calls else []
+        copies = self._copies[number]
         wanted = [way for step in (*each.steps, *each.tails) for way in ways_of(step)]
         for way in dict.fromkeys([*wanted, *((x, "") for x, _ in copies)]):
             if way[0] not in made:

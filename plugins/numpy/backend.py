@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ZERO = bytes(16)
+# Every step of a training loop asks for the same shapes.
+_WITNESSES: dict[tuple[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = {}
 
 
 class NumpyBackend(Backend):
@@ -63,13 +65,19 @@ class NumpyBackend(Backend):
 
     def shape_witness(self, array: Any) -> NDArray[Any]:
         """Return a zero of the same shape and dtype that takes no memory."""
-        shape = array.shape
-        return np.ndarray(shape, array.dtype, _ZERO, 0, (0,) * len(shape))
+        shape, dtype = array.shape, array.dtype
+        found = _WITNESSES.get((shape, dtype))
+        if found is None:
+            found = np.ndarray(shape, dtype, _ZERO, 0, (0,) * len(shape))
+            if len(_WITNESSES) >= 1024:
+                _WITNESSES.clear()
+            _WITNESSES[shape, dtype] = found
+        return found
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
-        """Plan the program: memory, groups of elementwise steps, packed updates."""
+        """Plan the program, with loops of a plugin once it has run for long enough."""
         run: Callable[..., list[Any]] | None
-        run = lazy_module("plugins.planned").Plans(program)
+        run = lazy_module("plugins.planned").Plans(program, tiered=True)
         return run
 
 

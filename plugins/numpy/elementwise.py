@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..ops.network.gated_activations import (
     HALF,
     SILU_FLAT,
     SILU_NEAR,
+    gelu_kernel,
     gelu_slope_kernel,
     silu_slope_kernel,
     silu_slope_near,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 Array: TypeAlias = "NDArray[Any]"
 
 _NUMBERS = ScalarTable(np.array)
+#: The number of elements of a block.
+_BLOCK = 2**15
 
 
 class _Constants(NamedTuple):
@@ -132,7 +136,24 @@ def _silu_root(x: Array) -> Array:
     return slope
 
 
+def _gelu(x: Array, *, approximate: bool = False) -> Array:
+    return _in_blocks(partial(gelu_kernel, np, approximate=approximate), x)
+
+
+def _in_blocks(kernel: Callable[[Array], Array], x: Array) -> Array:
+    """Return an elementwise formula of many steps, in blocks that stay in the cache."""
+    if x.size <= _BLOCK or x.dtype.char != "f" or not x.flags.c_contiguous:
+        return kernel(x)
+    out = np.empty_like(x)
+    flat, target = x.reshape(-1), out.reshape(-1)
+    for start in range(0, x.size, _BLOCK):
+        target[start : start + _BLOCK] = kernel(flat[start : start + _BLOCK])
+    return out
+
+
 def _gelu_slope(x: Array, *, approximate: bool = False) -> Array:
+    if x.dtype.char == "f" and not approximate:
+        return _in_blocks(partial(gelu_slope_kernel, np), x)
     # below -4, the rounded square is an error of the exponential
     if approximate or x.dtype.char not in _CONSTANTS or not (x.ndim and all_between(x, -4, 50)):
         return gelu_slope_kernel(np, x, approximate=approximate)
@@ -198,6 +219,7 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "arctan2": np.arctan2,
     "arctanh": np.arctanh,
     "exp2": np.exp2,
+    "gelu": _gelu,
     "gelu_slope": _gelu_slope,
     "hypot_slope": _hypot_slope,
     "power": operator.pow,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import decode_index
+from ...core.extend import decode_index, in_parallel, parts
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
 from ..ops.indexing.getitem import index_add_kernel
 from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
 from ..ops.shapes.diagonals import tril_kernel, triu_kernel
 from ..ops.shapes.splitting import split_kernel
+from ..summing import sum_columns, sums_columns
 from .reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -99,7 +100,26 @@ def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...
 
 
 def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
+    if axis == 0 and indices.size >= _MANY:
+        rows = _taken_rows(x, indices)
+        if rows is not None:
+            return rows
     return x.take(indices, axis)
+
+
+def _taken_rows(x: Array, indices: Array) -> Array | None:
+    """Return rows that threads copy at once; None if that does not pay, or an index is wrong."""
+    count, shape = indices.size, x.shape[1:]
+    pieces = parts(count, 2 * count * prod(shape) * x.itemsize)
+    if len(pieces) == 1 or indices.dtype.kind != "i":
+        return None
+    numbers = indices.reshape(-1)
+    if numbers.min() < -len(x) or numbers.max() >= len(x):
+        return None
+    rows = np.empty((count, *shape), x.dtype)
+    # indices are in range, so they need not be checked again: "wrap" is for the negative ones
+    in_parallel(lambda a, z: x.take(numbers[a:z], 0, rows[a:z], "wrap"), pieces)
+    return rows.reshape(*indices.shape, *shape)
 
 
 def _take_adjoint(g: Array, indices: Array, like: Array, *, axis: int | None = None) -> Array:
@@ -240,13 +260,14 @@ def _triangle(x: Array, k: int, part: int) -> Array | None:
 
 
 def _tril(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k, 0)
-    return tril_kernel(np, x, k=k) if found is None else found
+    found: Array = tril_kernel(np, x, k=k) if (part := _triangle(x, k, 0)) is None else part
+    return found
 
 
 def _triu(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k - 1, 1) if type(k) is int else None
-    return triu_kernel(np, x, k=k) if found is None else found
+    part = _triangle(x, k - 1, 1) if type(k) is int else None
+    found: Array = triu_kernel(np, x, k=k) if part is None else part
+    return found
 
 
 def _reshape_like(x: Array, like: Array) -> Array:
@@ -287,7 +308,8 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
         extra = x.ndim - len(shape)
         wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 cannot count beyond 2048
         if shape == x.shape[extra:]:  # by far the most common: a bias, a scalar
-            x = add_reduce(x, 0 if extra == 1 else tuple(range(extra)), wide)
+            axis = 0 if extra == 1 else tuple(range(extra))
+            x = (sum_columns if sums_columns(x.shape, axis) else add_reduce)(x, axis, wide)
         else:
             axes = tuple(
                 i for i, n in enumerate(x.shape) if i < extra or (n != 1 and shape[i - extra] == 1)

@@ -11,8 +11,8 @@ from pkgutil import walk_packages
 from typing import Any
 
 from ...core.extend import Op, hookimpl
-from ...public import HOMES
-from .common.docstrings import complete_docstrings
+from ...public import COMPLETING, HOMES
+from .common.docstrings import complete_docstring
 from .common.op_builders import OPS
 from .random.functions import shared
 from .random.generator import Generator
@@ -23,7 +23,8 @@ __all__ = ["gradtape_modules", "gradtape_ops", "gradtape_services"]
 gradtape_compatible_since = "0.1"
 
 for _module in walk_packages(__path__, f"{__name__}."):  # all ops are made by imports
-    complete_docstrings(import_module(_module.name))
+    import_module(_module.name)
+COMPLETING[f"{__name__}."] = complete_docstring
 
 
 @hookimpl(trylast=True)

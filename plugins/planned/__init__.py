@@ -5,8 +5,11 @@ A program goes through these modules, in order. ``tracing`` fixes unknown sizes 
 several products into one. ``combining`` finds other steps that run as one: groups of elementwise
 steps, stacks of calls, and flat updates. ``emission`` gives values their ``memory``, for as long as
 they are needed, and writes a Python function; ``writing`` has the lines of groups and joins,
-``loops`` those of scans. ``plan`` keeps these functions by the shapes of inputs, and describes
-them. ``steps`` has the data structures of all of these.
+``sharing`` those that threads share, and ``loops`` those of scans. ``plan`` keeps these functions
+by the shapes of inputs, and describes them. ``steps`` has the data structures of all of these.
+
+Plans of the default executor change to compiled loops later: ``tiers`` has the states of such a
+plan, ``measuring`` times each loop against NumPy, and ``background`` has the thread that compiles.
 
 Variables are read when the function starts, and change after its last line. No array that other
 code may hold is written to: buffers belong to one call, and results and unpacked updates are always
@@ -19,6 +22,8 @@ lowerings are first needed. It is also all that other plugins may use of plans:
 To run groups otherwise than as ufuncs (``plugins.fused``), pass an :class:`Emitter` to
 :func:`planned_by`, which returns a :data:`Run`. An emitter receives a :class:`LoopGroup` of
 :class:`PlanStep`, each of a :class:`StepKind`; its loop must compute :meth:`LoopGroup.by_numpy`.
+A function that returns an emitter is an executor's attribute ``emitter``: the default executor's
+plans change to its loops.
 
 To write a rule of an op, return a :data:`Rule` from ``gradtape_lowerings``. Rules add steps to a
 :class:`Lowering`, whose values are symbols with a :data:`Shape`: :func:`symbol_like` makes one,

@@ -30,7 +30,16 @@ Item = LoopGroup | PlanStep
 
 
 class Emitter:
-    """Runs groups as loops; this one leaves all of them to NumPy."""
+    """Runs groups as loops; this one leaves all of them to NumPy.
+
+    Attributes
+    ----------
+    patience
+        For plans that change to loops later: how many seconds their calls take together before
+        loops are compiled. It should be about the time to compile them.
+    """
+
+    patience = 0.2
 
     def takes(self, step: PlanStep) -> bool:
         """Return whether a step may be in a group; here, if it is elementwise or a reduction.
@@ -50,6 +59,16 @@ class Emitter:
         group
             The group. Outputs are C contiguous arrays that overlap with nothing. Inputs may have
             any strides; those without axes may be NumPy scalars.
+        """
+        return None
+
+    def reason(self, group: LoopGroup) -> str | None:
+        """Return why NumPy runs a group, for ``fn.explain()``; None if there is nothing to say.
+
+        Parameters
+        ----------
+        group
+            A group for which :meth:`loop` returned None.
         """
         return None
 

@@ -60,14 +60,14 @@ def _product(
     ):
         matrix = reshaped(lowering, x, shape)
         if turn and len(shape) > 2:
-            matrix = _transposed(lowering, matrix)
+            matrix = transposed(lowering, matrix)
         elif turn:
             turned[side] = True
         factors.append(matrix)
-    rows, columns = (factors[i].shape[-2 + i] for i in (0, 1))
-    rows = factors[0].shape[-1] if turned.get("left") else rows
-    columns = factors[1].shape[-2] if turned.get("right") else columns
-    product = symbol_like(out, (*shape_of(factors[0])[:-2], rows, columns))
+    left, right = map(shape_of, factors)
+    rows = left[-1] if turned.get("left") else left[-2]
+    columns = right[-2] if turned.get("right") else right[-1]
+    product = symbol_like(out, (*left[:-2], rows, columns))
     same = shape_of(product) == shape_of(out)
     target = out if same else product
     target = lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, target, **turned)
@@ -76,8 +76,16 @@ def _product(
     return True
 
 
-def _transposed(lowering: Lowering, x: Symbol) -> Symbol:
-    """Add a view of a stack of matrices, each transposed."""
+def transposed(lowering: Lowering, x: Symbol) -> Symbol:
+    """Add a view of a stack of matrices, each transposed.
+
+    Parameters
+    ----------
+    lowering
+        The lowering to which the step is added.
+    x
+        The stack.
+    """
     *outer, rows, columns = shape_of(x)
     out = symbol_like(x, (*outer, columns, rows))
     run: Any = partial(np.swapaxes, axis1=-1, axis2=-2)

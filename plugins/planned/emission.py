@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
+    FirstRun,
     Symbol,
     begin_step,
     end_step,
@@ -17,10 +18,11 @@ from ...core.extend import (
 )
 from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
 from .lowering import Lowering
-from .memory import Arena, Packed, lifetimes
+from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
+from .sharing import call_into, write_shared
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
-from .writing import call_into, in_blocks, placed_parts, write_group, write_parts
+from .writing import arguments_of, in_blocks, placed_parts, write_group, write_parts
 
 #: The kinds of steps that may write to a part of a larger array.
 _PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
@@ -80,6 +82,8 @@ class Emission:
         self.scope: dict[str, Any] = {"__name__": __name__, "empty": np.empty}
         self.scope.update(begin=begin_step, end=end_step)
         self.lines: list[str] = []
+        #: The texts of functions that the lines call.
+        self.functions: list[str] = []
         self.names: dict[Symbol, str] = dict(placed or {})
         self.loops: list[LoopGroup] = []
         self.bodies: list[tuple[int, Emission]] = []
@@ -101,19 +105,20 @@ class Emission:
         self._stacks: dict[int, tuple[int, int]] = {}
         #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
-        self._plan(needed, given)
+        self._plan(needed, given, ViewStrides(steps))
         for x in self.fresh.intersection(self.names):
             del self.names[x]
 
     # -- the memory of values ------------------------------------------------------------------
 
-    def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
+    def _plan(self, needed: set[Symbol], given: set[Symbol], strides: ViewStrides) -> None:
         """Find the values that need arrays of their own, and the last read of each value."""
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, LoopGroup):
+                item.strides = strides.of(item)
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -167,9 +172,8 @@ class Emission:
         """Return a name for an object that is the same in every run."""
         name = f"{letter}{len(self.scope)}"
         self.scope[name] = value
-        note_lookup = getattr(value, "note_lookup", None)
-        if note_lookup is not None:  # of a first run
-            note_lookup(self.scope, name)
+        if type(value) is FirstRun:
+            value.note_lookup(self.scope, name)
         return name
 
     def name(self, x: Symbol) -> str:
@@ -253,7 +257,8 @@ class Emission:
             self.scope.update(take=self.arena.take, give=self.arena.give)
         else:
             self.lines.remove("give(arena)")
-        self.source = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        whole = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
+        self.source = "\n".join([*self.functions, whole])
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
@@ -279,7 +284,7 @@ class Emission:
     # -- steps ---------------------------------------------------------------------------------
 
     def _step(self, step: PlanStep, moment: int) -> None:
-        call = f"{self.bind(step.run, 'k')}({', '.join(self.arguments(step))}"
+        call = f"{self.bind(step.run, 'k')}({', '.join(arguments_of(self, step))}"
         if step.kind is StepKind.VIEW and self._static(step):
             return
         if step.kind is StepKind.LOOP:
@@ -298,6 +303,8 @@ class Emission:
         if step.kind is StepKind.PRODUCT:
             call = self._product(step)
         target = self._target(out)
+        if write_shared(self, step, target):
+            return
         if step.kind is StepKind.JOIN:
             call = f"{self.bind(step.run, 'k')}(({', '.join(self.arguments(step))},)"
             call += f", {step.params['axis']}"
@@ -384,6 +391,8 @@ class Emission:
         else:
             write_group(self, group, set(outputs))
             for step in group.tails:
+                if write_shared(self, step, self.name(step.out)):
+                    continue
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
                 call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import Parameter, signature
 from itertools import chain
+from math import prod
 from operator import methodcaller
 from types import FunctionType
 from typing import Any
@@ -90,6 +91,8 @@ class Lowering:
         self.optional: set[Symbol] = set()
         #: By a known value with repetitions, the one without them.
         self.repeated: dict[Symbol, Symbol] = {}
+        #: Values that rules have added and may use again, by keys of their own.
+        self.shared: dict[Any, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -276,7 +279,7 @@ class Lowering:
         return None
 
     def _grown(self) -> list[Any]:
-        return [self.steps, self.made, self.known, self._same, self._equal]
+        return [self.steps, self.made, self.known, self.shared, self._same, self._equal]
 
     def call_lines(self) -> list[str]:
         """Return a line for each op that runs as a call of its kernel, with the reason."""
@@ -359,6 +362,8 @@ class Lowering:
             return False
         if ufunc.nout != 1 or natural != out.dtype:
             return False
+        if self._before_repeating(node, ufunc):
+            return True
         assert isinstance(node.op, Op)
         shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)), op=node.op.name)
         if shape != shape_of(out):
@@ -379,6 +384,22 @@ class Lowering:
             self.append(PlanStep(StepKind.FRESH, name, quick, inputs, (out,), scalars=scalars))
             return True
         self.append(PlanStep(StepKind.ELEMENTWISE, name, ufunc, inputs, (out,), scalars=scalars))
+        return True
+
+    def _before_repeating(self, node: Node, ufunc: np.ufunc) -> bool:
+        """Add a ufunc of values that only repeat others as one of these, repeated afterwards."""
+        (out,) = node.outputs
+        inputs = [self._sources.get(x, x) if type(x) is Symbol else x for x in node.inputs]
+        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        if 2 * prod(shape) > size_of(out):
+            return False
+        small = symbol_like(out, shape)
+        if not self._ufunc(Node(node.op, tuple(inputs), node.params, (small,)), ufunc):
+            return False
+        small, whole = self.look(small), shape_of(out)
+        run = partial(np.broadcast_to, shape=whole)
+        self.append(PlanStep(StepKind.VIEW, "broadcast_to", run, (small,), (out,), {"to": whole}))
+        self.spread(out, small)
         return True
 
     def _whole(self, x: Any, out: Symbol) -> Any:

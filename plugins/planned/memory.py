@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Symbol
+from ...core.extend import Symbol, has_unknown_sizes
 from ..packing import FlatArrays, hold, joined
 from .combining import FlatUpdate
-from .steps import Shape, StepKind
+from .steps import LoopGroup, PlanStep, Shape, StepKind, shape_of
 
 # -- lifetimes -------------------------------------------------------------------------------------
 
@@ -48,6 +48,41 @@ def lifetimes(
                 if views and any(y in fresh for y in step.outputs):
                     fresh.add(x)
     return fresh, last
+
+
+class ViewStrides:
+    """The strides of views of arrays that are C contiguous.
+
+    Parameters
+    ----------
+    steps
+        The steps of a program.
+    """
+
+    def __init__(self, steps: Iterable[PlanStep]) -> None:
+        self._views = {
+            step.out: step
+            for step in steps
+            if step.kind is StepKind.VIEW
+            and not any(has_unknown_sizes(x.shape) for x in (step.out, *step.symbols))
+        }
+        self._models: dict[Symbol, Any] = {}
+
+    def of(self, group: LoopGroup) -> dict[Symbol, Shape]:
+        """Return the strides in bytes of the inputs that are not C contiguous."""
+        found = {}
+        for x in group.inputs:
+            waiting = [x]
+            while waiting[-1] in self._views and waiting[-1] not in self._models:
+                waiting.append(self._views[waiting[-1]].inputs[0])
+            array = self._models.get(waiting[-1])
+            if array is None:
+                array = np.empty(shape_of(waiting[-1]), waiting[-1].dtype)  # without touching it
+            for view in reversed(waiting[:-1]):
+                array = self._models[view] = self._views[view].run(array)
+            if not array.flags.c_contiguous:
+                found[x] = array.strides
+        return found
 
 
 # -- buffers and packed variables ------------------------------------------------------------------

@@ -23,12 +23,10 @@ from .loops import write_loop
 from .lowering import Lowering
 from .memory import Packed
 from .steps import LoopGroup, PlanStep, count_ops
+from .tiers import Plan, TieredPlan, loops_of_plugins
 from .tracing import has_dtypes, retraced
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-#: A function that runs a program on arrays of certain shapes, and its emission.
-Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission | None]
-
 #: The maximum number of input shapes that are planned for; with others, each node is a call.
 _SHAPES = 16
 
@@ -62,12 +60,19 @@ class Plans:
         The graph, as returned by ``forward_only``.
     emitter
         Runs groups as loops; by default, NumPy runs all groups.
+    tiered
+        Whether plans change to the loops of a plugin when they have run for long enough.
     """
 
-    def __init__(self, program: Graph, emitter: Emitter | None = None) -> None:
+    def __init__(
+        self, program: Graph, emitter: Emitter | None = None, tiered: bool = False
+    ) -> None:
         self.program = program
         self.emitter = emitter or Emitter()
+        self._tiered = tiered
         self._plans: dict[Any, Plan] = {}
+        #: By shapes, what became of the loops.
+        self._told: dict[Any, str] = {}
         self._telling: dict[Any, Plan] = {}
         self._others: Run | None = None
         self._memory: dict[Any, Packed] = {}
@@ -82,7 +87,7 @@ class Plans:
         if found is None:
             if len(self._plans) >= _SHAPES or not has_dtypes(self.program, arrays):
                 return self._by_nodes(arrays)
-            found = self._plans[key] = self._plan(arrays)
+            found = self._plans[key] = self._begun(key, self._plan(arrays))
         if self._alone is None:
             return found[0](*arrays)
         with self._alone:
@@ -93,13 +98,60 @@ class Plans:
         key = tuple([(x.shape, x.dtype) for x in arrays])
         if key not in self._plans:
             return self(arrays)  # the first call plans, and is reported as a whole
-        if key not in self._telling:
+        found = self._telling.get(key)
+        if found is None:
+            emission = self._plans[key][1]
+            emitter = self.emitter if emission is None else emission.emitter
             with stage("(planning once more, to be watched)"):
-                self._telling[key] = self._plan(arrays, reporting=True)
+                found = self._telling[key] = self._plan(arrays, emitter, reporting=True)
         with self._alone or nullcontext():
-            return self._telling[key][0](*arrays)
+            return found[0](*arrays)
 
-    def _plan(self, arrays: Sequence[Any], reporting: bool = False) -> Plan:
+    def _begun(self, key: Any, plan: Plan) -> Plan:
+        """Return a plan as it starts: one that changes to loops later, if there are any."""
+        emission = plan[1]
+        if not self._tiered or emission is None or not may_have_loops(emission):
+            return plan
+        source = loops_of_plugins()
+        if source is None or isinstance(source, str):
+            self._told[key] = source or ""
+            return plan
+        return TieredPlan(self, key, plan, source), emission
+
+    def with_emitter(self, plan: Plan, emitter: Emitter) -> Plan | None:
+        """Return a plan with groups that an emitter runs; None if it runs none of them.
+
+        Parameters
+        ----------
+        plan
+            One of the plans.
+        emitter
+            The emitter.
+        """
+        assert plan[1] is not None
+        emission = Emission(plan[1].lowered, emitter, self._memory, False, write_loop)
+        function = emission.function()
+        return (function, emission) if has_loops(emission) else None
+
+    def settle(self, key: Any, plan: Plan, told: str) -> None:
+        """Replace a plan.
+
+        Parameters
+        ----------
+        key
+            Its place.
+        plan
+            The new one.
+        told
+            What to say of its loops.
+        """
+        self._plans[key] = plan
+        self._told[key] = told
+        self._telling.pop(key, None)
+
+    def _plan(
+        self, arrays: Sequence[Any], emitter: Emitter | None = None, reporting: bool = False
+    ) -> Plan:
         """Return a plan for arrays of these shapes."""
         program = self.program
         try:
@@ -110,7 +162,8 @@ class Plans:
             return (lambda *arrays: self._by_nodes(arrays)), None
         with compiling():
             lowered = Lowering(program, registry().host_backend, arrays)
-            emission = Emission(lowered, self.emitter, self._memory, reporting, write_loop)
+            emitter = emitter or self.emitter
+            emission = Emission(lowered, emitter, self._memory, reporting, write_loop)
             return emission.function(), emission
 
     def _by_nodes(self, arrays: Sequence[Any]) -> list[Any]:
@@ -121,14 +174,32 @@ class Plans:
     def explain(self) -> str:
         """Return a description of how the program runs."""
         plans = list(self._plans.items())
-        shaped = [([shape for shape, _ in key], plan[1]) for key, plan in plans]
-        parts = [_report(self.program, shapes, plan) for shapes, plan in shaped if plan is not None]
+        parts = []
+        for key, (run, emission) in plans:
+            if emission is None:
+                continue
+            parts.append(_report(self.program, [shape for shape, _ in key], emission))
+            told = run.told if isinstance(run, TieredPlan) else self._told.get(key)
+            if told:
+                parts.append(f"  loops: {told}")
         if self._others is not None:
             parts.append(
                 f"node by node: more than {_SHAPES} shapes, other dtypes than in the trace, or "
                 "shapes that its shape rules cannot determine"
             )
         return "\n".join(parts) or "it has not run yet; it is planned by the shapes of the inputs"
+
+
+def may_have_loops(plan: Emission) -> bool:
+    """Return whether a plan has groups, so that an emitter may run some of them."""
+    inner = (body for _, body in plan.bodies)
+    groups = any(isinstance(item, LoopGroup) for item in plan.items)
+    return groups or bool(plan.packs) or any(map(may_have_loops, inner))
+
+
+def has_loops(plan: Emission) -> bool:
+    """Return whether an emitter runs some of a plan's groups."""
+    return bool(plan.loops) or any(has_loops(body) for _, body in plan.bodies)
 
 
 def _report(program: Graph, shapes: Any, plan: Emission) -> str:
@@ -140,7 +211,8 @@ def _report(program: Graph, shapes: Any, plan: Emission) -> str:
     lines = [head]
     for item in plan.items:
         if isinstance(item, LoopGroup):
-            how = "one loop" if item in plan.loops else "ufuncs"
+            reason = plan.emitter.reason(item)
+            how = "one loop" if item in plan.loops else f"ufuncs{f' ({reason})' if reason else ''}"
             lines.append(f"  group over {item.shape}, {how}: {count_ops(item.members)}")
     for stack in plan.stacks:
         step = stack.members[0]

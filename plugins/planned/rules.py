@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import prod
 from operator import itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
-from .einsum_rules import einsum, einsum_adjoint
+from ..summing import sum_columns, sums_columns
+from .choices import choice
+from .einsum_rules import einsum, einsum_adjoint, transposed
 from .hoisting import Hoisting
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .one_hot import one_hot_product
+from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
+from .triangular import solve_triangular
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -38,8 +43,21 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
     (x,) = node.inputs
     if x.dtype.char not in "fd" or out.dtype != x.dtype:
         return False
-    lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **node.params)
+    _reduce(lowering, ufunc, x, out, {"axis": None, "keepdims": False, **node.params})
     return True
+
+
+def _reduce(
+    lowering: Lowering, ufunc: np.ufunc, x: Symbol, out: Symbol, params: dict[str, Any]
+) -> None:
+    """Add a reduction, by the quickest function with NumPy's bits."""
+    run: Callable[..., Any] | None = None
+    if ufunc is np.add and lowering.on_host:
+        shape, axis = shape_of(x), params["axis"]
+        run = short_sum(shape, axis, x.dtype)
+        if run is None and sums_columns(shape, axis):
+            run = sum_columns
+    lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
@@ -83,8 +101,7 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
     if shape != mine[extra:] and extra:
         return False
     axis = axes[0] if len(axes) == 1 else tuple(axes)
-    params = {"axis": axis, "keepdims": not extra}
-    lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
+    _reduce(lowering, np.add, x, out, {"axis": axis, "keepdims": not extra})
     return True
 
 
@@ -146,8 +163,23 @@ def _matmul(lowering: Lowering, node: Node) -> bool:
     return _product(lowering, x, y, node.outputs[0])
 
 
+def _stacked_product(lowering: Lowering, x: Symbol, y: Symbol, out: Symbol, turned: int) -> bool:
+    """Add a product of two stacks of equal shape, one of them transposed, if nothing is summed."""
+    factors = [x, y]
+    outer = {shape_of(z)[:-2] for z in (x, y, out)}
+    if len(outer) > 1 or outer == {()} or {x.dtype, y.dtype} != {out.dtype}:
+        return False
+    if not lowering.on_host or out.dtype.char not in lowering.products:
+        return False
+    factors[turned] = transposed(lowering, factors[turned])
+    lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, out)
+    return True
+
+
 def _adjoint_x(lowering: Lowering, node: Node) -> bool:
     g, y, like = node.inputs
+    if _stacked_product(lowering, g, y, node.outputs[0], turned=1):
+        return True
     if len(shape_of(y)) != 2 or len(shape_of(g)) != len(shape_of(like)):
         return False
     return _product(lowering, g, y, node.outputs[0], right=True)
@@ -155,6 +187,8 @@ def _adjoint_x(lowering: Lowering, node: Node) -> bool:
 
 def _adjoint_y(lowering: Lowering, node: Node) -> bool:
     g, x, like = node.inputs
+    if _stacked_product(lowering, x, g, node.outputs[0], turned=0):
+        return True
     if len(shape_of(x)) < 2 or len(shape_of(like)) != 2:
         return False
     if len(shape_of(x)) > 2:  # a product of all rows
@@ -191,16 +225,6 @@ def _relu(lowering: Lowering, node: Node) -> bool:
     return True
 
 
-def _where(lowering: Lowering, node: Node) -> bool:
-    condition = node.inputs[0]
-    if type(condition) is not Symbol or condition.dtype.kind != "b":
-        return False
-    inputs = lowering.sources(node)
-    run = kernel_of(node, lowering.owner)
-    lowering.add(StepKind.FRESH, "where", run, inputs, node.outputs[0])
-    return True
-
-
 def _power(lowering: Lowering, node: Node) -> bool:
     (x, exponent), (out,) = node.inputs, node.outputs
     if type(x) is not Symbol or x.dtype.kind != "f" or x.dtype != out.dtype:
@@ -208,10 +232,34 @@ def _power(lowering: Lowering, node: Node) -> bool:
     if type(exponent) in (int, float) and exponent == 2:  # as NumPy's operator does
         elementwise(lowering, np.square, x, out=out)
         return True
+    if _is_plain_power(x, exponent):
+        elementwise(lowering, np.power, x, exponent, out=out)
+        return True
     scalars = lowering.scalars(node, node.inputs)
     run = kernel_of(node, lowering.owner)
     lowering.append(PlanStep(StepKind.FRESH, "power", run, node.inputs, (out,), scalars=scalars))
     return True
+
+
+def _is_plain_power(x: Symbol, exponent: Any) -> bool:
+    """Return whether NumPy's operator calls the ufunc, and no other one."""
+    if not shape_of(x):
+        return False
+    if type(exponent) is Symbol:
+        return shape_of(exponent) != () and exponent.dtype == x.dtype
+    return (
+        type(exponent) in (int, float)
+        and exponent not in (-1, 0, 0.5, 1, 2)
+        and -99 < exponent < 99
+    )
+
+
+def _gelu(lowering: Lowering, node: Node) -> bool:
+    """Add the steps of the formula for single precision, which gelu and its slope share."""
+    x = node.inputs[0]
+    if node.params.get("approximate") or x.dtype.char != "f" or not lowering.on_host:
+        return False
+    return lowering.expand(node) is None
 
 
 def _sigmoid(lowering: Lowering, node: Node) -> bool:
@@ -251,6 +299,20 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
     return True
 
 
+def _stack(lowering: Lowering, node: Node) -> bool:
+    """Join the parts, each with one more axis."""
+    (out,), axis = node.outputs, node.params.get("axis", 0)
+    if any(x.dtype != out.dtype for x in node.inputs) or type(axis) is not int:
+        return False
+    axis %= len(shape_of(out))
+    shape = (*shape_of(out)[:axis], 1, *shape_of(out)[axis + 1 :])
+    if not lowering.on_host or any(size_of(x) != prod(shape) for x in node.inputs):
+        return False
+    parts = [reshaped(lowering, x, shape) for x in node.inputs]
+    lowering.add(StepKind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
+    return True
+
+
 def _repeated(lowering: Lowering, node: Node) -> bool:
     """Note where NumPy would broadcast by itself; the view remains for steps that need it."""
     x, (out,) = node.inputs[0], node.outputs
@@ -260,9 +322,17 @@ def _repeated(lowering: Lowering, node: Node) -> bool:
 
 
 def _unreduced(lowering: Lowering, node: Node) -> bool:
-    """Note where NumPy would broadcast a reduction by itself: where its axes were kept."""
-    aligned = shape_of(node.inputs[0]) == () or bool(node.params.get("keepdims"))
-    return aligned and _repeated(lowering, node)
+    """Note where NumPy would broadcast a reduction by itself, once its axes are kept."""
+    x, (out,) = node.inputs[0], node.outputs
+    if shape_of(x) == () or node.params.get("keepdims"):
+        return _repeated(lowering, node)
+    axis, rank = node.params.get("axis"), len(shape_of(out))
+    axes = range(rank) if axis is None else axis if type(axis) is tuple else (axis,)
+    gone = {i % rank for i in axes}
+    kept = tuple(1 if i in gone else n for i, n in enumerate(shape_of(out)))
+    if x.dtype == out.dtype and size_of(x) == prod(kept):
+        lowering.spread(out, reshaped(lowering, x, kept))
+    return False
 
 
 def _scan(lowering: Lowering, node: Node) -> bool:
@@ -393,7 +463,7 @@ def for_arrays_only(rule: Rule) -> Rule:
 #: The rules by op name, which the plugin of this folder provides.
 RULES: dict[str, Rule] = {
     "power": _power,
-    "where": _where,
+    "where": choice,
     "scan": _scan,
     **{
         name: for_arrays_only(rule)
@@ -413,10 +483,14 @@ RULES: dict[str, Rule] = {
             "softmax": _softmax,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
+            "gelu": _gelu,
+            "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
+            "solve_triangular": solve_triangular,
             "split": _split,
             "concatenate": _concatenate,
+            "stack": _stack,
             "broadcast_like": _repeated,
             "broadcast_to": _repeated,
             "unreduce_like": _unreduced,

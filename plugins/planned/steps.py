@@ -75,7 +75,10 @@ class PlanStep:
         their order (``"reshape"``), of a view.
     """
 
-    __slots__ = ("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several", "view")
+    __slots__ = (
+        "__weakref__",
+        *("inputs", "kind", "op", "outputs", "params", "run", "scalars", "several", "view"),
+    )
 
     def __init__(
         self,
@@ -163,9 +166,11 @@ class LoopGroup:
         The symbols that it reads, in the order of first use.
     outputs
         The symbols that other items read, in the order of computation; those of ``steps`` first.
+    strides
+        The strides in bytes of the inputs that will hardly be C contiguous.
     """
 
-    __slots__ = ("inputs", "outputs", "shape", "steps", "tails")
+    __slots__ = ("inputs", "outputs", "shape", "steps", "strides", "tails")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
@@ -173,6 +178,7 @@ class LoopGroup:
         self.tails: list[PlanStep] = []
         self.inputs: list[Symbol] = []
         self.outputs: list[Symbol] = []
+        self.strides: dict[Symbol, tuple[int, ...]] = {}
 
     @property
     def members(self) -> list[PlanStep]:
@@ -191,6 +197,20 @@ class LoopGroup:
         self.inputs = [x for x in symbols(self.members) if x not in made]
         self.outputs = [step.out for step in self.steps if read(step.out)]
         self.outputs += [step.out for step in self.tails]
+
+    def signature(self) -> Any:
+        """Return a hashable description of the loop; equal ones take the same time."""
+        numbers = {x: i for i, x in enumerate(self.inputs)}
+        steps = []
+        for step in self.members:
+            given = tuple(numbers[x] if type(x) is Symbol else None for x in step.inputs)
+            numbers.update((x, len(numbers) + i) for i, x in enumerate(step.outputs))
+            results = tuple((shape_of(x), np.dtype(x.dtype).name) for x in step.outputs)
+            steps.append((step.op, given, results, repr(step.params)))
+        inputs = tuple(
+            (shape_of(x), np.dtype(x.dtype).name, self.strides.get(x)) for x in self.inputs
+        )
+        return self.shape, inputs, tuple(steps), tuple(numbers[x] for x in self.outputs)
 
     def by_numpy(self, *arrays: Any) -> None:
         """Run the group step by step on NumPy.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Symbol
-from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, symbol_like
+from ...core.extend import Symbol, pays, threads
+from .sharing import PartWriter, SharedLines, aligned_rows, call_into, work_of
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, size_of, symbol_like
 
 if TYPE_CHECKING:
     from .emission import Emission
@@ -24,16 +26,23 @@ if TYPE_CHECKING:
 
 #: The size in bytes from which a group processes arrays in blocks, and the size of a block.
 _LARGE, _BLOCK = 2**18, 2**16
+#: The longest rows of which several copies are read at a time, and the minimum number of them.
+_FEW, _REPEATED = 2**7, 2**9
+#: The least and the largest size of a block if threads share the blocks. Each step takes Python's
+#: lock once for a block: with smaller ones, threads mostly wait for it.
+_SHARED_LEAST, _SHARED_MOST = 2**18, 2**19
 
 
 class _Scratch:
-    """Buffers of one block, for values that stay inside a group."""
+    """Buffers of one block, for values that stay inside a group; one set for each thread."""
 
-    def __init__(self, emission: Emission, rows: int, shape: Shape, even: bool) -> None:
-        self.emission = emission
-        self.shape = (min(rows, shape[0]), *shape[1:])
+    def __init__(self, lines: PartWriter, shape: Shape, copies: int, even: bool) -> None:
+        self.emission = lines.emission
+        self.lines = lines
+        self.shape = shape if lines.inline else (copies, *shape)
         self.even = even
         self._owned: dict[str, Any] = {}
+        self._held: list[Symbol] = []
         self._free: dict[Any, list[str]] = {}
 
     def take(self, out: Symbol) -> str:
@@ -42,7 +51,9 @@ class _Scratch:
         if free:
             return free.pop()
         symbol = symbol_like(out, self.shape)
-        name = self.emission.buffer(symbol)
+        name = self.lines.name(self.emission.buffer(symbol))
+        if not self.lines.inline:
+            self.lines.head.append(f"{name} = {name}[part]")
         expression = name if self.even else f"{name}[:z - a]"
         self._owned[expression] = symbol
         return expression
@@ -57,9 +68,15 @@ class _Scratch:
             if expression not in free:
                 free.append(expression)
 
+    def hold(self, symbol: Symbol) -> str:
+        """Return the name of a buffer that lasts until the end of the group."""
+        name = self.emission.buffer(symbol)
+        self._held.append(symbol)
+        return name
+
     def close(self) -> None:
         """Free the memory for later steps."""
-        for symbol in self._owned.values():
+        for symbol in (*self._owned.values(), *self._held):
             slot = self.emission.slots.pop(symbol)
             self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
@@ -77,24 +94,32 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
         The values that are written to arrays; all others stay in one block.
     """
     shape = group.shape
-    rows = _rows(group)
+    rows, copies = _blocks(group)
     whole = rows >= shape[0]
+    lines = PartWriter(emission, inline=whole)
     names: dict[Symbol, str] = {}
-    body: list[str] = []
     sliced: dict[str, str] = {}
 
     def here(x: Symbol) -> str:
         if x in names:
             return names[x]
         name = emission.name(x)
+        wide = repeated_shape(x, shape)
+        if wide is not None:
+            repeated = scratch.hold(symbol_like(x, wide))
+            emission.lines.append(f"{repeated}[...] = {name}")
+            names[x] = lines.name(repeated)
+            return names[x]
+        name = lines.name(name)
         if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
             return name
         if name not in sliced:
             sliced[name] = f"part{len(sliced)}"
-            body.append(f"{sliced[name]} = {name}[a:z]")
+            lines.body.append(f"{sliced[name]} = {name}[a:z]")
         return sliced[name]
 
-    scratch = _Scratch(emission, rows, shape, whole or shape[0] % rows == 0)
+    even = whole or shape[0] % rows == 0
+    scratch = _Scratch(lines, (min(rows, shape[0]), *shape[1:]), copies, even)
     last = {x: i for i, step in enumerate(group.steps) for x in step.symbols}
     for i, step in enumerate(group.steps):
         given = step.arguments(here, emission.bind_scalar)
@@ -103,43 +128,85 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
         out = step.out
         if step.kind is StepKind.FRESH:
             target = here(out) + "[...]" if out in outputs else names.setdefault(out, f"t{i}")
-            body.append(f"{target} = {call})")
+            lines.body.append(f"{target} = {call})")
         else:
             scratch.free([names[x] for x in gone if x in names], out.dtype)
             target = here(out) if out in outputs else scratch.take(out)
             names[out] = target
-            body.append(call_into(step, call, target))
+            lines.body.append(call_into(step, call, target))
         scratch.free([names[x] for x in gone if names.get(x, target) != target])
     if whole:
-        emission.lines += body
+        emission.lines += lines.body
     else:
-        emission.lines.append(f"for a in range(0, {shape[0]}, {rows}):")
-        emission.lines.append(f"    z = min(a + {rows}, {shape[0]})")
-        emission.lines += [f"    {line}" for line in body]
+        block = [f"for a in range(first, last, {rows}):", f"    z = min(a + {rows}, last)"]
+        lines.body = [*block, *(f"    {line}" for line in lines.body)]
+        lines.close(SharedLines(shape[0], work_of(group.steps), rows, copies))
     scratch.close()
 
 
-def call_into(step: PlanStep, call: str, target: str) -> str:
-    """Return a call, written up to its last argument, with its output array added."""
-    # NumPy requires the keyword for these two, and takes longer to parse it
-    named = step.kind is StepKind.KERNEL or step.op in ("maximum", "minimum")
-    return f"{call}, {'out=' if named else ''}{target})"
+def repeated_shape(x: Symbol, shape: Shape) -> Shape | None:
+    """Return the shape of copies of a row that a step should read in its place, if it should.
+
+    NumPy runs a loop along the axes that operands have in common. A loop along a few channels takes
+    longer to start than to run.
+
+    Parameters
+    ----------
+    x
+        An operand of an elementwise step.
+    shape
+        The shape of the step.
+    """
+    mine = shape_of(x)
+    if len(shape) < 3 or not mine or size_of(x) != mine[-1] or mine[-1] != shape[-1]:
+        return None
+    if not 1 < shape[-1] <= _FEW or shape[-2] < 2 or prod(shape[:-1]) < _REPEATED:
+        return None
+    return shape[-2:]
+
+
+def arguments_of(emission: Emission, step: PlanStep) -> list[str]:
+    """Return the arguments of a step, with copies of its short rows where these are faster."""
+    held: list[Symbol] = []
+
+    def here(x: Symbol) -> str:
+        wide = repeated_shape(x, step.space) if step.kind is StepKind.ELEMENTWISE else None
+        if wide is None:
+            return emission.name(x)
+        held.append(symbol_like(x, wide))
+        name = emission.buffer(held[-1])
+        emission.lines.append(f"{name}[...] = {emission.name(x)}")
+        return name
+
+    arguments = step.arguments(here, emission.bind_scalar)
+    # free for later steps: the result is larger, and does not get these buffers
+    for symbol in held:
+        emission.free.setdefault(bytes_of(symbol), []).append(emission.slots.pop(symbol))
+    return arguments
 
 
 def in_blocks(group: LoopGroup) -> bool:
     """Return whether a group is so large that it must be split to fit the processor's cache."""
     if not all(step.elementwise for step in group.steps):
         return False
-    return len(group.steps) > 1 and group.shape != () and _rows(group) < group.shape[0]
+    return len(group.steps) > 1 and group.shape != () and _blocks(group)[0] < group.shape[0]
 
 
-def _rows(group: LoopGroup) -> int:
-    """Return the number of rows of a block."""
+def _blocks(group: LoopGroup) -> tuple[int, int]:
+    """Return the number of rows of a block, and of threads that may share the blocks."""
     widest = max(step.out.dtype.itemsize for step in group.steps)
     row = int(np.prod(group.shape[1:], dtype=np.int64)) * widest
-    if row * group.shape[0] < _LARGE:
-        return group.shape[0]
-    return max(1, _BLOCK // row)
+    size = row * group.shape[0]
+    if size < _LARGE:
+        return group.shape[0], 1
+    copies = min(threads(), size // _SHARED_LEAST)
+    if copies > 1 and pays(work_of(group.steps)):
+        blocks = copies * -(-size // (copies * _SHARED_MOST))  # as many for each thread
+        multiple = aligned_rows(group.shape)
+        rows = -(-group.shape[0] // (blocks * multiple)) * multiple
+        if rows < group.shape[0]:
+            return rows, copies
+    return max(1, _BLOCK // row), 1
 
 
 # -- parts of joined arrays ------------------------------------------------------------------------

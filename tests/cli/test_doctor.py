@@ -36,6 +36,7 @@ def test_it_tells_what_is_here(capsys: pytest.CaptureFixture[str]) -> None:
     assert "numpy: ready" in told
     assert "plain: ready" in told
     assert "of them for this process" in told
+    assert "gradtape's threads: " in told
     assert "takes" not in told
 
 

@@ -259,6 +259,22 @@ def test_a_replaced_part_is_not_kept_alive() -> None:
     assert gone() is None
 
 
+def test_a_model_that_was_asked_is_freed_at_once() -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(2)])
+    model(gt.ones((1, 3)))
+    assert model.trainable_variables
+    assert model.layers[0].submodules == ()
+    assert model.weights
+    gone = [weakref.ref(x) for x in (model, model.layers[0], model.variables[0])]
+    gc.collect()
+    gc.disable()
+    try:
+        del model
+        assert [x() for x in gone] == [None] * 3
+    finally:
+        gc.enable()
+
+
 def test_a_trace_notes_what_trains_although_the_contents_are_known() -> None:
     model = Part()
     model.w = gt.Variable(1.0)

@@ -1,4 +1,4 @@
-"""The benchmark of compiled functions runs, each contender in a process that takes turns."""
+"""The benchmarks of compiled functions, and of what makes programs faster, run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from executing import NAMES
 
-SCRIPT = Path(__file__).parents[2] / "docs" / "benchmarks" / "compiled.py"
+FOLDER = Path(__file__).parents[2] / "docs" / "benchmarks"
 
 
-def run(*told: str) -> str:
+def run(*told: str, script: str = "compiled.py") -> str:
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), *told],
+        [sys.executable, str(FOLDER / script), *told],
         capture_output=True,
         text=True,
         timeout=120,
@@ -42,3 +42,10 @@ def test_a_quick_run_prints_its_tables_and_keeps_its_results(tmp_path: Path) -> 
     results.write_text(json.dumps({**measured, "2": measured["1"]}))
     tables = run("--summary", str(results))
     assert tables.startswith("1 thread / 2 threads\n\n| ÷ JAX, jit | default | plain | planned |")
+
+
+def test_what_an_advice_is_worth_is_measured() -> None:
+    told = run("--only", "function", "vmap", "--rounds", "1", script="faster.py")
+    figures = [float(line.split("|")[2]) for line in told.splitlines()[2:]]
+    assert len(figures) == 2
+    assert min(figures) > 0.0

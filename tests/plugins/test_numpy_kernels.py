@@ -20,8 +20,17 @@ POOLING = {"avg_pool", "avg_pool_scatter", "max_pool", "max_pool_scatter"}
 
 M = np.array([[0.5, -0.75, 0.9], [0.0, 0.25, -0.3]])
 ROW, COLUMN = M[:1], M[:, :1]
+T = np.eye(70) + 0.05 * np.sin(np.arange(4900.0)).reshape(70, 70)  # more rows than one block
+TRIANGULAR = [
+    ("solve_triangular", arrays, {"lower": lower, "unit_diagonal": unit})
+    for arrays in ((T, T[:, :2]), (T[:6, :6], T[:6, :2]), (T[None], np.stack([T, T + 1.0])))
+    for lower in (False, True)
+    for unit in (False, True)
+]
 NETWORK = [
+    *TRIANGULAR,
     *(sample for sample in network_kernels.KERNELS if sample[0] in KERNELS),
+    *(("gelu", (x,), {"approximate": tanh}) for x in (M, -5.0 * M) for tanh in (False, True)),
     *(("gelu_slope", (x,), {}) for x in (M, 0.01 * M, -5.0 * M, network_kernels.NEAR_ROOTS)),
 ]
 REDUCE = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)}, {"axis": (-1,)}]
@@ -104,7 +113,7 @@ def test_they_agree_with_the_portable_kernels(sample, dtype):
 @pytest.mark.parametrize("sample", NETWORK, ids=ids)
 def test_those_of_networks_agree_and_leave_their_inputs(sample, dtype):
     name, arrays, params = sample
-    if name == "cofactor" and dtype == "float16":
+    if name in ("cofactor", "solve_triangular") and dtype == "float16":
         pytest.skip("LAPACK knows no float16")
     arrays = [x.astype(dtype) if x.dtype.kind == "f" else x for x in arrays]
     given = [x.copy() for x in arrays]
@@ -120,6 +129,14 @@ def test_those_of_networks_agree_and_leave_their_inputs(sample, dtype):
 def test_every_kernel_is_sampled():
     # those of convolutions and pooling in test_convolution.py
     assert {name for name, _, _ in (*SAMPLES, *NETWORK)} | CONVOLUTIONS | POOLING == set(KERNELS)
+
+
+def test_a_zero_on_the_diagonal_is_refused():
+    singular = T.copy()
+    singular[60, 60] = 0.0
+    with pytest.raises(np.linalg.LinAlgError):
+        gt.linalg.solve_triangular(singular, T)
+    gt.linalg.solve_triangular(singular, T, unit_diagonal=True)
 
 
 def test_what_is_repeated_is_read_only():

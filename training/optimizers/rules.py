@@ -100,13 +100,15 @@ register_array_type(Term, 200, lambda op: partial(_noted, op))
 class UfuncRule:
     """The ufuncs of a formula, with the places of their inputs and outputs."""
 
-    __slots__ = ("_fixed", "_rows", "scratch")
+    __slots__ = ("_fixed", "_rows", "passes", "scratch")
 
     def __init__(
         self, steps: Sequence[UfuncStep], given: Sequence[Term], new: Sequence[Term]
     ) -> None:
         #: The number of scratch arrays that it needs.
         self.scratch = 0
+        #: How many times it passes over an array: a step reads one or two, and writes one.
+        self.passes = 2 * len(steps)
         last = {id(x): n for n, step in enumerate(steps) for x in step.inputs}
         made = {id(step.output): n for n, step in enumerate(steps)}
         for old, term in zip(given, new, strict=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, starmap
+from itertools import chain, starmap, zip_longest
 from operator import call
 from typing import Any, NamedTuple
 
@@ -26,10 +26,13 @@ from ...core.extend import (
     check_same_backend,
     functions,
     hide_arrays,
+    in_parallel,
     ops,
+    parts,
     restore_arrays,
     set_arrays,
     settled,
+    threads,
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
@@ -41,7 +44,9 @@ Array = NDArray[Any]
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 #: The bytes of an array in one block: a few such blocks fit into a processor's cache.
-BLOCK = 1 << 17
+BLOCK = 1 << 18
+#: The same if threads share the blocks: each call takes Python's lock, and threads wait for it.
+SHARED_BLOCK = 1 << 19
 #: Variables with fewer bytes share blocks with their neighbours.
 SMALL = 1 << 14
 
@@ -62,14 +67,31 @@ def do_step(
     try:
         if by_blocks:
             in_place = _nothing_raises()
-            calls = list(chain.from_iterable([group.calls(in_place) for group in by_blocks]))
-            # no Python code runs in between: an interrupt comes before or after all calls
-            deque(starmap(call, calls), 0)
+            shares = [group.calls(in_place) for group in by_blocks]
+            _run([list(chain(*row)) for row in zip_longest(*shares, fillvalue=())], in_place)
         for group in groups:
             group.commit()
     finally:
         for group in by_blocks:
             group.end()
+
+
+def _run(shares: Sequence[list[tuple[Any, ...]]], in_place: bool) -> None:
+    """Run lists of calls at once, each in one thread; all or none if they work in place."""
+    done: list[int] = []
+    for i, calls in enumerate(shares):
+        calls.append((done.append, i))
+
+    def run(first: int, last: int) -> None:
+        # no Python code runs in between: an interrupt comes before or after all calls of a list
+        deque(starmap(call, shares[first]), 0)
+
+    try:
+        in_parallel(run, [(i, i + 1) for i in range(len(shares))])
+    finally:
+        if in_place and 0 < len(done) < len(shares):  # a signal's handler has raised
+            left = [calls for i, calls in enumerate(shares) if i not in done]
+            deque(starmap(call, chain.from_iterable(left)), 0)
 
 
 class _UpdateBlock(NamedTuple):
@@ -136,7 +158,7 @@ class VariableGroup:
         self._on_tensors = False
         self._rules: dict[tuple[int, int], UfuncRule | None] = {}
         self._blocks = list(_blocks(bounds, columns[0][0].dtype.itemsize))
-        self._scratch: list[Array] = []
+        self._scratch: list[list[Array]] = []  # for each thread
         self._detached: list[int] = []
         self._new: list[Any] = []
         self._gradients: list[Any] = []
@@ -218,18 +240,28 @@ class VariableGroup:
             self._rules[key] = UfuncRule.of(self._update, value.dtype, len(state), len(settings))
         return self._rules[key]
 
-    def calls(self, in_place: bool) -> list[tuple[Any, ...]]:
-        """Return the calls that do the step, block by block."""
-        rule, settings = self._rule_now
+    def calls(self, in_place: bool) -> list[list[tuple[Any, ...]]]:
+        """Return the calls that do the step, block by block: a list for each thread."""
+        rule, _ = self._rule_now
         self._new = self._targets(in_place)
-        old, new = self.flats.arrays, self._new
-        dtype = old[0].dtype
-        calls = []
-        if len(self._scratch) != rule.scratch:
-            size = max(block.stop - block.start for block in self._blocks)
-            self._scratch = [np.empty(size, dtype) for _ in range(rule.scratch)]
+        flats = self.flats.arrays
+        pieces = parts(len(self._blocks), rule.passes * flats[0].nbytes)
+        if len(self._scratch) != len(pieces) or len(self._scratch[0]) != rule.scratch:
+            shape = rule.scratch, max(block.stop - block.start for block in self._blocks)
+            self._scratch = [list(np.empty(shape, flats[0].dtype)) for _ in pieces]
         flattened = [g.reshape(-1) for g in self._gradients]
-        for start, stop, members, offset in self._blocks:
+        return [
+            self._calls(self._blocks[a:z], flattened, scratch)
+            for (a, z), scratch in zip(pieces, self._scratch, strict=True)
+        ]
+
+    def _calls(
+        self, blocks: Sequence[_UpdateBlock], flattened: Sequence[Array], scratch: Sequence[Array]
+    ) -> list[tuple[Any, ...]]:
+        rule, settings = self._rule_now
+        old, new = self.flats.arrays, self._new
+        calls: list[tuple[Any, ...]] = []
+        for start, stop, members, offset in blocks:
             size = stop - start
             if offset is None:
                 gradient = np.concatenate(flattened[members])
@@ -239,7 +271,7 @@ class VariableGroup:
                 [x[start:stop] for x in old],
                 (gradient, *settings),
                 [x[start:stop] for x in new],
-                [x[:size] for x in self._scratch],
+                [x[:size] for x in scratch],
             )
         return calls
 
@@ -311,7 +343,8 @@ def _as_array(x: Any, like: Any) -> Any:
 
 def _blocks(bounds: Sequence[tuple[int, int, Any]], itemsize: int) -> Iterator[_UpdateBlock]:
     """Yield the blocks of a flat array whose parts have these bounds."""
-    block, small = BLOCK // itemsize, SMALL // itemsize
+    shared = threads() > 1 and bounds[-1][1] * itemsize >= 2 * SHARED_BLOCK
+    block, small = (SHARED_BLOCK if shared else BLOCK) // itemsize, SMALL // itemsize
     if bounds[-1][1] <= block:
         small = block + 1  # one block
     first = start = stop = 0  # of small members that will share a block

@@ -117,7 +117,10 @@ def torch(
 
     batch = [torch.tensor(array) for array in data]
     parameters = [torch.tensor(to_torch(w) if turned else w).requires_grad_(True) for w in weights]
-    optimizer = torch.optim.Adam(parameters, lr=RATE, betas=(BETA_1, BETA_2), eps=EPSILON)
+    # compiled, the update is one kernel too
+    fused = True if how == "compiled" else None
+    settings = {"lr": RATE, "betas": (BETA_1, BETA_2), "eps": EPSILON, "fused": fused}
+    optimizer = torch.optim.Adam(parameters, **settings)
     run = torch.compile(gradients or loss_of) if how == "compiled" else loss_of
 
     def step() -> None:

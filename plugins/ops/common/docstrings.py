@@ -8,7 +8,7 @@ itself if the function raises it for other reasons.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 _AXIS_ERROR = "numpy.exceptions.AxisError"
@@ -65,13 +65,17 @@ _PARAMETERS = {
 _NEXT = ("Warns", "See Also", "Notes", "References", "Examples")
 
 
-def complete_docstrings(module: ModuleType) -> None:
-    """Complete the docstrings of a module's public functions: those that have examples."""
-    for value in vars(module).values():
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            doc = value.__doc__
-            if doc is not None and "Examples\n" in doc:  # python -OO leaves none
-                value.__doc__ = completed(doc, getattr(value, "__wrapped__", value))
+#: The functions whose docstrings are complete; another public name may be for the same one.
+_COMPLETE: set[FunctionType] = set()
+
+
+def complete_docstring(function: FunctionType) -> None:
+    """Complete the docstring of a public function, one that has examples; once."""
+    doc = function.__doc__
+    if doc is None or "Examples\n" not in doc or function in _COMPLETE:  # python -OO leaves none
+        return
+    _COMPLETE.add(function)
+    function.__doc__ = completed(doc, getattr(function, "__wrapped__", function))
 
 
 def completed(doc: str, function: FunctionType) -> str:

@@ -266,7 +266,8 @@ _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
     "diagonal": (_filled, lambda shape, wrap: (None if wrap else smallest(*shape),)),
     "eye": (np.eye, lambda n, m, k: (n, m)),
     "falling": (_falling, lambda first, count, *_: _counted(count)),
-    "fftfreq": (np.fft.fftfreq, lambda n, d: (n,)),
+    # np.fft is imported at its first use
+    "fftfreq": (lambda n, d: np.fft.fftfreq(n, d), lambda n, d: (n,)),
     "geomspace": (np.geomspace, lambda start, stop, num, *_: (num,)),
     "half_circle": (_half_circle, _counted),
     "hamming": (np.hamming, _counted),
@@ -289,7 +290,7 @@ _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
         lambda counts: np.repeat(np.arange(len(counts)), counts),
         lambda counts: (sum(counts),),
     ),
-    "rfftfreq": (np.fft.rfftfreq, lambda n, d: (n // 2 + 1,)),
+    "rfftfreq": (lambda n, d: np.fft.rfftfreq(n, d), lambda n, d: (n // 2 + 1,)),
     "tri": (np.tri, lambda n, m, k: (n, m)),
     "tril_indices": (
         lambda n, k, m: np.stack(np.tril_indices(n, k, m)),

@@ -17,6 +17,7 @@ from ..common.axes import axis_of
 from ..common.kernels import at_hand, cast_to, reals, renewed
 from ..common.op_builders import elementwise, named
 from ..shapes.splitting import split
+from . import single_gelu
 from .sigmoids import between, sigmoid_kernel
 
 
@@ -285,7 +286,9 @@ _TANH = sqrt(2 / pi)
 _CUBE = 0.044715
 
 
-def _gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+def gelu_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+    if not approximate and single_gelu.is_single(x):
+        return single_gelu.gelu_kernel(xp, x, -_FAR)
     half = 0.5 * xp.maximum(reals(x), -_FAR)
     if approximate:
         return half * (1 + xp.tanh(_TANH * (x + _CUBE * (x * x * x))))
@@ -359,6 +362,8 @@ def _lost_of_exponent(x: Any, size: Any) -> Any:
 
 
 def gelu_slope_kernel(xp: Any, x: Any, *, approximate: bool = False) -> Any:
+    if not approximate and single_gelu.is_single(x):
+        return single_gelu.slope_kernel(xp, x, GELU_FLAT, GELU_SERIES)
     x = xp.clip(reals(x), -50.0, 50.0)  # the slope is constant beyond
     if approximate:
         size, lost = _gelu_exponent(x)
@@ -418,7 +423,7 @@ _gelu_slope = elementwise(
 )
 _gelu = elementwise(
     "gelu",
-    _gelu_kernel,
+    gelu_kernel,
     kind=Op,
     holomorphic=False,
     floating=True,

@@ -87,7 +87,7 @@ def test_a_point_loads_what_it_names() -> None:
 HEAVY = (
     "importlib.metadata", "email", "zipfile", "socket", "secrets", "hashlib", "fractions",
     "difflib", "html", "random", "shutil", "sysconfig", "traceback", "tempfile", "csv", "tomllib",
-    "numpy.ma", "numpy.random", "numpy.typing", "numpy.testing",
+    "numpy.ma", "numpy.random", "numpy.typing", "numpy.fft", "numpy.testing",
     "gradtape.layers", "gradtape.training", "gradtape.saving", "gradtape.cli",
 )  # fmt: skip
 

@@ -66,6 +66,12 @@ def test_strided_arrays_give_the_same_sums() -> None:
     assert all(map(same_bits, found, wanted))
 
 
+def test_sums_of_negative_zeros_have_numpys_sign() -> None:
+    (found, wanted), loops = both(lambda x: gt.sum(x * 1.0, axis=0), np.full((3, 7), -0.0))
+    assert "one loop" in loops.explain(gt.constant(np.zeros((3, 7))))
+    assert all(map(same_bits, found, wanted))
+
+
 def test_numpy_warns_of_what_happens_in_a_loop() -> None:
     f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
     x = gt.constant(np.ones(5000, np.float32))
@@ -94,6 +100,17 @@ def test_functions_of_single_precision_have_the_bits_of_numpy(name: str, few: bo
     for array in arrays:
         (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5 - x, array, beside="planned")
         assert same_bits(found[0], wanted[0])
+
+
+@pytest.mark.parametrize("name", ["cos", "exp", "sin"])
+def test_range_reductions_are_rounded_as_numpy_does(name: str) -> None:
+    period = np.log(2) if name == "exp" else np.pi / 2
+    half = (np.arange(-120, 120) if name == "exp" else np.arange(-40_000, 40_000)) + 0.5
+    edges = (half * period).astype(np.float32)
+    near = edges.view(np.int32)[:, None] + np.arange(-9, 10, dtype=np.int32)
+    x = near.ravel().view(np.float32)
+    (found, wanted), _ = both(lambda x: FUNCTIONS[name](x) * 1.5, x, beside="planned")
+    assert same_bits(found[0], wanted[0])
 
 
 @pytest.fixture
@@ -199,6 +216,44 @@ def test_functions_have_the_bits_of_numpy(name: str, dtype: str, shape: tuple[in
         (found, wanted), loops = both(SMOOTH[name], x, y)
         assert "one loop" in loops.explain(gt.constant(x), gt.constant(y))
         assert all(map(same_bits, found, wanted))
+
+
+ONE = [gt.tanh, gt.exp, gt.sin, gt.sqrt, gt.floor, gt.log1p, gt.erf, gt.nn.sigmoid]
+TWO = [gt.add, gt.multiply, gt.subtract, gt.divide, gt.maximum, gt.atan2, gt.fmod, gt.logaddexp]
+
+
+def random_program(random: np.random.Generator):
+    """Return a function of three arrays that computes some steps, and the arrays."""
+    shape = tuple(random.choice([1, 2, 5, 16, 33], random.integers(1, 4)))
+    shapes = shape, shape[-1:], tuple(1 if random.random() < 0.4 else n for n in shape)
+    kinds = random.choice(["float32", "float64"], 3)
+    xs = [(random.standard_normal(s) * 3).astype(k) for s, k in zip(shapes, kinds, strict=True)]
+    steps = [(random.choice(ONE + TWO), *random.integers(0, 99, 2)) for _ in range(12)]
+
+    def f(*xs):
+        values = list(xs)
+        for op, i, j in steps:
+            x, y = (values[-1 - k % min(4, len(values))] for k in (i, j))
+            values.append(op(x) if op in ONE else op(x, y))
+        return (*values[-4:], gt.sum(values[-1] * xs[0], axis=0))
+
+    return f, xs
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_groups_have_the_bits_of_numpy(seed: int, monkeypatch) -> None:
+    from gradtape.core.base import pool
+    from gradtape.plugins.fused import loops, source
+
+    random = np.random.default_rng(seed)
+    f, xs = random_program(random)
+    if seed % 2:  # small blocks, and parts
+        monkeypatch.setattr(source, "_BLOCK", 16)
+        monkeypatch.setattr(loops, "_LARGE", 1)
+        monkeypatch.setattr(pool, "GRAIN", 1)
+        monkeypatch.setattr(pool._Numbers, "default", 3)
+    (found, wanted), _ = both(f, *xs, beside="planned")
+    assert all(map(same_bits, found, wanted))
 
 
 WARNING = {
