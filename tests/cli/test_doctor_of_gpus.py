@@ -56,7 +56,7 @@ class Machine:
             types.SimpleNamespace(metadata={"Name": name}, version=version)
             for name, version in {**self.wheels, "numpy": "2.4", "cupyx-of-others": "1"}.items()
         ]
-        self.patch.setattr(diagnosis, "distributions", lambda: distributions)
+        self.patch.setattr("importlib.metadata.distributions", lambda: distributions)
         self.patch.setattr(diagnosis, "_driver", lambda: self.driver)
         self.patch.setattr(diagnosis, "_driver_release", lambda: "550.54")
         module = pretend_gpu.make("cupy", devices=self.devices, version="14.2.0")
