@@ -19,7 +19,7 @@ from typing import Any
 from ..core.errors import BackendUnavailable
 from ..core.extend import DISABLE, cores, lazy_module, public_package, quota, registry, threads
 from ..plugins.numpy.backend import NEEDED, pools
-from ..training.threads import COSTLY, too_many
+from ..training import threads as waiting
 from .launching import THREADS
 from .plugins import all_ops, answer_of, quietly
 from .plugins import unavailable as no_backend
@@ -303,12 +303,12 @@ def _advice(found: dict[str, Any]) -> list[str]:
         "Set OMP_NUM_THREADS=1 before Python starts, or call gt.limit_threads(1). "
         "(Several processes should together have as many threads as there are cores.)"
     )
-    wrong = too_many(of_blas, usable)
+    wrong = waiting.too_many(of_blas, usable)
     if wrong is not None:
         advice.append(f"{wrong} {bound}")
     elif found.get("product"):
         median, worst = _ratios(found["product"])
-        if median > COSTLY or worst > 10 * COSTLY:
+        if median > waiting.COSTLY or worst > 10 * waiting.COSTLY:
             advice.append(
                 f"With all threads, a matrix product takes {median:.1f} times as long as with one "
                 f"(the slowest of a hundred takes {worst:.0f} times as long): other processes use "

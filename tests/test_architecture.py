@@ -69,6 +69,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is found by name: its package is above, or it is needed later": """
         compat.tensorflow.names: (by name)
         core.base.table: (by name)
+        core.registry.entry_points: (by name)
         core.registry.host: (by name)
         core.registry.registry: (by name)
         plugins.ops: (by name)

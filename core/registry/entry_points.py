@@ -53,7 +53,7 @@ class DeclaredPoint(NamedTuple):
     def load(self) -> Any:
         """Import the module; return it, or the object in it that the value names."""
         found = _VALUE.match(self.value)
-        assert found is not None  # whoever loads it has asked whether it is
+        assert found is not None  # callers read is_well_formed first
         names = filter(None, (found["attr"] or "").split("."))
         return functools.reduce(getattr, names, import_module(found["module"]))
 
@@ -81,13 +81,13 @@ class DeclaringFolder:
         return Distribution.at(Path(self._path)).metadata
 
 
-def points_in_folders(is_meant: Callable[[str], bool]) -> list[DeclaredPoint] | None:
+def points_in_folders(selects: Callable[[str], bool]) -> list[DeclaredPoint] | None:
     """Return the entry points of some groups, in the order in which the library finds them.
 
     Parameters
     ----------
-    is_meant
-        Whether a group is wanted.
+    selects
+        Returns whether a group is one of them.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def points_in_folders(is_meant: Callable[[str], bool]) -> list[DeclaredPoint] | 
             for name, folder in _distributions(path or os.curdir):
                 if name not in seen:  # the first one on the path counts
                     seen.add(name)
-                    points += _declared_in(folder, is_meant)
+                    points += _declared_in(folder, selects)
     except (_Unusual, OSError, ValueError):
         return None
     return points
@@ -141,14 +141,14 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower().replace("-", "_")
 
 
-def _declared_in(folder: str, is_meant: Callable[[str], bool]) -> Iterator[DeclaredPoint]:
+def _declared_in(folder: str, selects: Callable[[str], bool]) -> Iterator[DeclaredPoint]:
     distribution = DeclaringFolder(folder)
     text = distribution.read_text(_LIST)
     if not text:
         return
     lines = [line for line in map(str.strip, text.splitlines()) if line and line[0] != "#"]
     groups = [line[1:-1] for line in lines if line[0] == "[" and line[-1] == "]"]
-    if not any(map(is_meant, groups)):
+    if not any(map(selects, groups)):
         return
     group = None
     for line in lines:
@@ -156,6 +156,6 @@ def _declared_in(folder: str, is_meant: Callable[[str], bool]) -> Iterator[Decla
             group = line[1:-1]
         elif group is None or "=" not in line:
             raise _Unusual(line)
-        elif is_meant(group):
+        elif selects(group):
             name, _, value = line.partition("=")
             yield DeclaredPoint(name.strip(), value.strip(), group, distribution)

@@ -71,16 +71,16 @@ def installed_plugins(hooks: Collection[str]) -> tuple[list[Found], list[str]]:
     broken: list[Found] = []
     groups = {PROJECT: "", **{f"{PROJECT}.{hook}": hook for hook in hooks}}
 
-    def is_meant(group: str) -> bool:
+    def selects(group: str) -> bool:
         return group in groups or _is_misspelt_group(group)
 
-    points: Sequence[AnyPoint] | None = points_in_folders(is_meant)
+    points: Sequence[AnyPoint] | None = points_in_folders(selects)
     if points is None:
         from importlib import metadata
 
         try:
             every = metadata.entry_points()
-            meant = [group for group in every.groups if is_meant(group)]
+            meant = [group for group in every.groups if selects(group)]
             points = [x for group in meant for x in every.select(group=group)]
         except Exception:  # a distribution has a broken file: which, and what do others have?
             points, broken = _one_by_one()
