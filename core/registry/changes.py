@@ -114,7 +114,7 @@ class Meanings:
             return
         with IMPORTING:
             for name, meant in self.before.items():
-                if name in self._registry.ops:
+                if name in self._registry.tables["ops"]:
                     continue
                 prefix = name.partition("::")[0]
                 loader = self._registry.late_ops.get(prefix)
@@ -142,7 +142,7 @@ class Meanings:
         given = registry.rules.given
         return {
             name: (op, given.get(op, nothing)[2], kernels.get(name))
-            for name, op in registry.ops.items()
+            for name, op in registry.tables["ops"].items()
         }
 
 

@@ -169,6 +169,8 @@ class Registry(Merged):
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         self.refuse_clash("kernel", (op.name, backend.name))
         override = self.kernels.get((op.name, backend.name))
+        if type(override) is str:
+            override = self._kernel_at(override, (op.name, backend.name))
         if override is not None:
             return backend.guarded(override, op.name)
         if op.host and backend.xp is not np:
@@ -181,6 +183,17 @@ class Registry(Merged):
                 f"has no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
             ) from None
         return backend.guarded(bound, op.name)
+
+    def _kernel_at(self, place: str, name: tuple[str, str]) -> Callable[..., Any]:
+        """Return the kernel that a plugin named by its place, ``"module:attribute"``."""
+        found = self._imported("kernel", name, place)
+        if not callable(found):
+            raise PluginError(
+                f"{self.owners['kernel', name]}: the kernel for {name} at {place!r} is a "
+                f"{type(found).__name__}, not a function"
+            )
+        kernel: Callable[..., Any] = found
+        return kernel
 
     def executor(self, name: str) -> Callable[..., Any]:
         """Return the executor called ``name``.
@@ -300,7 +313,7 @@ class Registry(Merged):
         if name in table:
             found = table[name]
             if type(found) is str:
-                found = table[name] = self._imported_service(name, found)
+                found = table[name] = self._imported("service", name, found)
             return found
         self.refuse_clash("service", name)
         raise PluginError(
@@ -309,7 +322,7 @@ class Registry(Merged):
             f"--force-reinstall {PROJECT}' restores a package{self._failed()}"
         )
 
-    def _imported_service(self, name: str, place: str) -> Any:
+    def _imported(self, kind: str, name: Any, place: str) -> Any:
         """Return the object at a place ``"module:attribute"``; the error names the plugin."""
         module, _, attribute = place.partition(":")
         try:
@@ -317,7 +330,7 @@ class Registry(Merged):
                 return getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise PluginError(
-                f"{self.owners['service', name]}: the service {name!r} is {place!r}, which cannot "
+                f"{self.owners[kind, name]}: the {kind} {name!r} is {place!r}, which cannot "
                 f"be imported: {type(error).__name__}: {error}"
             ) from error
 
