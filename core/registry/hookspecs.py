@@ -127,11 +127,12 @@ def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
+def gradtape_modules() -> Mapping[str, type | str]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
     A class has ``get_config()``, which returns a dict that JSON can hold, and a constructor that
-    takes it. If the classes have ``saved_as`` names, return ``saved_classes(vars(package))``.
+    takes it. If the classes have ``saved_as`` names, return ``saved_classes(vars(package))``. A
+    text ``"module:attribute"`` is imported when the classes are first read.
     """
 
 

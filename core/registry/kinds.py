@@ -448,6 +448,22 @@ class _Names(_Nested[Any]):
         registry.texts = {}
 
 
+class _Modules(Kind[str, Any]):
+    """Classes that files may name; a text is imported when the classes are first read."""
+
+    def __get__(self, registry: Any, owner: type) -> Any:
+        found = super().__get__(registry, owner)
+        if registry is None:
+            return found
+        for name, place in [(x, y) for x, y in found.items() if type(y) is str]:
+            try:
+                found[name] = registry.imported("module", name, place, type)
+            except PluginError as error:  # its mistake must not hide what others have
+                del found[name]
+                registry.disuse(registry.owners["module", name], error)
+        return found
+
+
 class _Namespaces(Kind[str, Any]):
     """Modules under the package."""
 
@@ -519,7 +535,12 @@ class Tables:
         waits=False,
     )
     backends = _Backends("backend", "backends (instances of Backend)", _is(Backend), waits=False)
-    modules: Kind[str, type] = Kind("module", "a class", _is(type), reserves=True)
+    modules = _Modules(
+        "module",
+        "a class, or a text 'module:attribute'",
+        lambda x: isinstance(x, type) or (type(x) is str and _is_service(x)),
+        reserves=True,
+    )
     executors: Kind[str, Callable[..., Any]] = Kind("executor", "a function of a graph", callable)
     collectives = _Collectives(
         "collective", "engines (instances of Engine)", _is(Engine), waits=False

@@ -101,8 +101,18 @@ class Merged(Tables):
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:  # its mistake must not hide what others have
-                    info.problem = cause(info, error)
-                    warn_of_plugin(info)
+                    self.disuse(info, error)
+
+    def disuse(self, info: PluginInfo, error: BaseException) -> None:
+        """Note, and warn, that something of a plugin cannot be used.
+
+        Parameters
+        ----------
+        info, error
+            The plugin, and what it raised.
+        """
+        info.problem = cause(info, error)
+        warn_of_plugin(info)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -169,8 +179,7 @@ class Merged(Tables):
                     raise
                 except Exception as error:  # its mistake must not hide what others have
                     self._forget(family)
-                    family.info.problem = cause(family.info, error)
-                    warn_of_plugin(family.info)
+                    self.disuse(family.info, error)
             # the order must not depend on which were needed first
             table, late = self.tables["ops"], self._declared_order
             at_once = {name: op for name, op in table.items() if name not in late}

@@ -18,14 +18,13 @@ from ...public import COMPLETING, HOMES
 from .common.docstrings import complete_docstring
 from .common.op_builders import OPS
 from .late import LATE
-from .random.generator import Generator
 
 __all__ = ["gradtape_late_ops", "gradtape_modules", "gradtape_ops", "gradtape_services"]
 
 #: The meaning of what files name has never changed.
 gradtape_compatible_since = "0.1"
 
-_AT_ONCE = ("common", "elementwise", "indexing", "random", "reductions", "shapes")
+_AT_ONCE = ("common", "elementwise", "indexing", "reductions", "shapes")
 _LATE_NAMES = {name for names in LATE.values() for name in names}
 
 
@@ -42,9 +41,9 @@ COMPLETING[f"{__name__}."] = complete_docstring
 
 
 @hookimpl(trylast=True)
-def gradtape_modules() -> dict[str, type]:
+def gradtape_modules() -> dict[str, str]:
     """Provide the module classes of this package to saved files."""
-    return {"random.Generator": Generator}
+    return {"random.Generator": f"{__name__}.random.generator:Generator"}
 
 
 @hookimpl(trylast=True)

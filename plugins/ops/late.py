@@ -41,5 +41,11 @@ LATE = {
             softplus softsign sparse_softmax_cross_entropy split_channels squareplus
             squareplus_slope tanh_shrink
         """,
+        "random": """
+            random_exponential random_exponential_like random_gamma random_gamma_slope
+            random_gumbel random_gumbel_like random_integers random_normal random_normal_like
+            random_permutation random_split random_truncated_normal random_truncated_normal_like
+            random_uniform random_uniform_like
+        """,
     }.items()
 }

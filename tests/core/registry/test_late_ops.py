@@ -141,12 +141,20 @@ def test_kernels_may_be_named_by_their_place(register):
         },
     )
     assert ops["acme::one"](3.0).item() == -3.0
-    with pytest.raises(PluginError, match=r"'numpy:pi' is a float, not a function"):
+    with pytest.raises(PluginError, match=r"'numpy:pi', which is a float, not a function"):
         ops["acme::two"](3.0)
     with pytest.raises(PluginError, match=r"'acme'.* cannot be imported: AttributeError"):
         ops["acme::three"](3.0)
     with pytest.raises(PluginError, match="instead of a function"):
         register("other", kernels={("acme::one", "numpy"): "no place"})
+
+
+def test_classes_may_be_named_by_their_place(register):
+    register("acme", modules={"acme.Model": "gradtape:Module", "acme.Wrong": "gradtape:constant"})
+    with pytest.warns(RuntimeWarning, match="'gradtape:constant', which is a function, not a cl"):
+        known = gt.registry().modules
+    assert known["acme.Model"] is gt.Module
+    assert "acme.Wrong" not in known
 
 
 def test_the_first_op_imports_no_late_family() -> None:
