@@ -137,7 +137,7 @@ class Meanings:
     def _now(self) -> dict[str, tuple[Any, ...]]:
         registry, nothing = self._registry, (None, None, None)
         kernels: dict[str, dict[str, Any]] = {}
-        for (name, backend), kernel in registry.kernels.items():
+        for (name, backend), kernel in registry.tables["kernels"].items():
             kernels.setdefault(name, {})[backend] = kernel
         given = registry.rules.given
         return {

@@ -277,6 +277,29 @@ class _Paired(_ForOps[tuple[str, str], Any]):
         return provided.items()
 
 
+class _Kernels(_Paired):
+    """Kernels; a text is imported when the kernel is first needed, or the table is read."""
+
+    def __get__(self, registry: Any, owner: type) -> Any:
+        found = super().__get__(registry, owner)
+        if registry is None:
+            return found
+        # not in the table itself: what an op means does not change when its kernel is imported
+        return {**found, **_at_places(registry, self.name, found, Callable)}
+
+
+def _at_places(registry: Any, kind: str, table: dict[Any, Any], of: Any) -> dict[Any, Any]:
+    """Return the objects that plugins named by their places; leave out those that cannot be had."""
+    made = {}
+    for name, place in [(x, y) for x, y in table.items() if type(y) is str]:
+        try:
+            made[name] = registry.imported(kind, name, place, of)
+        except PluginError as error:  # its mistake must not hide what others have
+            del table[name]
+            registry.disuse(registry.owners[kind, name], error)
+    return made
+
+
 class _Rules(_ForOps[str, Any]):
     nested = needs_op = True
 
@@ -453,14 +476,8 @@ class _Modules(Kind[str, Any]):
 
     def __get__(self, registry: Any, owner: type) -> Any:
         found = super().__get__(registry, owner)
-        if registry is None:
-            return found
-        for name, place in [(x, y) for x, y in found.items() if type(y) is str]:
-            try:
-                found[name] = registry.imported("module", name, place, type)
-            except PluginError as error:  # its mistake must not hide what others have
-                del found[name]
-                registry.disuse(registry.owners["module", name], error)
+        if registry is not None:
+            found |= _at_places(registry, self.name, found, type)
         return found
 
 
@@ -528,7 +545,7 @@ class Tables:
         lambda rule: callable(rule) or isinstance(rule, Mapping),
         waits=False,
     )
-    kernels = _Paired(
+    kernels = _Kernels(
         "kernel",
         "(op name, backend name)",
         lambda x: callable(x) or (type(x) is str and _is_service(x)),

@@ -170,7 +170,7 @@ class Registry(Merged):
             self.refuse_clash("op", op.name)
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         self.refuse_clash("kernel", (op.name, backend.name))
-        override = self.kernels.get((op.name, backend.name))
+        override = self.tables["kernels"].get((op.name, backend.name))
         if type(override) is str:
             override = self.imported("kernel", (op.name, backend.name), override)
         if override is not None:
