@@ -161,5 +161,8 @@ _TABLE = {
 }
 
 
-publish_lazily(_TABLE, wholes={".core.": ".core.extend", ".plugins.ops.": ".plugins.ops"})
+_LATER = dict.fromkeys(
+    (".core.functions.", ".core.graphs.", ".core.module.", ".core.transforms."), ".core.later"
+)
+publish_lazily(_TABLE, wholes={**_LATER, ".core.": ".core.extend", ".plugins.ops.": ".plugins.ops"})
 publish(_errors.__name__, f"{__name__}.errors")  # users see errors before importing the module

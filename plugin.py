@@ -39,8 +39,9 @@ Classes in files
 from __future__ import annotations
 
 # the whole package before its parts: threads that start with different parts would deadlock
-from .core import extend as _extend  # noqa: F401
+from .core import later as _later  # noqa: F401
 from .core.contract import *  # noqa: F403
+from .core.contract_later import *  # noqa: F403
 from .public import publish
 
 publish(__name__)

@@ -27,6 +27,7 @@ __all__ = [
     "incomplete",
     "publish",
     "publish_lazily",
+    "publish_rest",
 ]
 
 _ROOT = __name__.rpartition(".")[0]
@@ -96,6 +97,31 @@ def publish(
         return value
 
     vars(module).update(__getattr__=__getattr__, __dir__=lambda: sorted(names))
+
+
+def publish_rest(module_name: str, rest: str) -> None:
+    """Let a published module offer the names of another one, imported when one is first used.
+
+    There is no lock: what imports the module may hold the import of another one, for which the
+    holder of the lock may be waiting.
+
+    Parameters
+    ----------
+    module_name, rest
+        The module, and the one with the rest of its names.
+    """
+    module = sys.modules[module_name]
+    missing = vars(module)["__getattr__"]
+
+    def __getattr__(name: str) -> Any:
+        if name[:2] != "__":
+            held = import_module(rest)
+            vars(module).update((x, getattr(held, x)) for x in held.__all__)
+            if name in held.__all__:
+                return getattr(held, name)
+        return missing(name)
+
+    vars(module)["__getattr__"] = __getattr__
 
 
 def _imported(module: ModuleType, without: Collection[str]) -> list[str]:

@@ -8,7 +8,9 @@ A name that is imported as itself is one that the module offers, for type checke
 
 from __future__ import annotations
 
-from ..public import publish
+from typing import TYPE_CHECKING
+
+from ..public import publish, publish_rest
 from .base.observers import begin_step as begin_step
 from .base.observers import end_step as end_step
 from .base.sizes import as_shape as as_shape
@@ -29,19 +31,6 @@ from .batches.batched import as_batched as as_batched
 from .batches.batched import rank_of as rank_of
 from .errors import BackendUnavailable as BackendUnavailable
 from .errors import PluginError as PluginError
-from .graphs.graph import Graph as Graph
-from .graphs.nodes import Node as Node
-from .graphs.nodes import Read as Read
-from .graphs.nodes import Symbol as Symbol
-from .graphs.optimize import local_constants as local_constants
-from .graphs.plain import argument_of as argument_of
-from .graphs.plain import by_backend as by_backend
-from .graphs.plain import compiling as compiling
-from .graphs.plain import default as default
-from .graphs.plain import kernel_of as kernel_of
-from .graphs.plain import plain as plain
-from .module.module import Module as Module
-from .module.module import saved_classes as saved_classes
 from .ops.backend import Backend as Backend
 from .ops.backend import Sender as Sender
 from .ops.backend import Stopwatch as Stopwatch
@@ -63,3 +52,7 @@ from .tensors.op import Op as Op
 
 # users find these names in the module of this name, which may not be imported yet
 publish(__name__, __name__.replace("core.contract", "plugin"))
+publish_rest(__name__, f"{__package__}.contract_later")
+
+if TYPE_CHECKING:
+    from .contract_later import *  # noqa: F403

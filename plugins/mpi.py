@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,7 +32,7 @@ _kept = ReusedArrays()
 #: array, from one rank and from all ranks together.
 _HEAD, _ROOM, _ROOMS = 16, 1024, 8192
 #: The shared memory of MPICH's ranks on a host. MPICH removes the file only at a normal exit.
-SHARED = re.compile(r" (/dev/shm/mpich_shm_\S+)$", re.MULTILINE)
+SHARED = r" (/dev/shm/mpich_shm_\S+)$"
 
 
 class MPIEngine(Engine):
@@ -225,8 +224,11 @@ def _unname_shared_memory(comm: Any) -> None:
     """
     comm.Barrier()
     with suppress(OSError):
-        for path in set(SHARED.findall(Path("/proc/self/maps").read_text())):
-            Path(path).unlink(missing_ok=True)
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            found = set(re.findall(SHARED, maps.read(), re.MULTILINE))
+        for path in found:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
     comm.Barrier()
 
 
@@ -266,7 +268,7 @@ class MPILauncher(Launcher):
 
     def command(self, ranks: int, program: Sequence[str]) -> Sequence[str]:
         """Return a command with the ``mpiexec`` in the folder of Python, or on the path."""
-        beside = str(Path(sys.executable).parent)
+        beside = os.path.dirname(sys.executable)
         import shutil  # for jobs only
 
         path = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")

@@ -53,6 +53,8 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.communicator: plugins.jax.steps
         plugins.jax.engine: jax
         plugins.jax.engine: plugins.jax.communicator
+        plugins.jax.engine: plugins.jax.joining
+        plugins.jax.joining: jax
         plugins.numpy.backend: (by name)
         plugins.numpy.backend: threadpoolctl
         plugins.fused.compiler: (by name)

@@ -114,7 +114,7 @@ class Meanings:
             return
         with IMPORTING:
             for name, meant in self.before.items():
-                if name in self._registry.ops:
+                if name in self._registry.tables["ops"]:
                     continue
                 prefix = name.partition("::")[0]
                 loader = self._registry.late_ops.get(prefix)
@@ -137,12 +137,12 @@ class Meanings:
     def _now(self) -> dict[str, tuple[Any, ...]]:
         registry, nothing = self._registry, (None, None, None)
         kernels: dict[str, dict[str, Any]] = {}
-        for (name, backend), kernel in registry.kernels.items():
+        for (name, backend), kernel in registry.tables["kernels"].items():
             kernels.setdefault(name, {})[backend] = kernel
         given = registry.rules.given
         return {
             name: (op, given.get(op, nothing)[2], kernels.get(name))
-            for name, op in registry.ops.items()
+            for name, op in registry.tables["ops"].items()
         }
 
 

@@ -161,13 +161,11 @@ def _label(value: Any) -> str:
 
 
 # the versions of PEP 440; a local part, as in 1.0+cu12, means nothing for what a plugin does
-_VERSION = re.compile(
-    r"""\s*v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)
+# (compiled at its first use, since plain numbers do not need it)
+_VERSION = r"""\s*v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)
     (?:[-_.]?(?P<stage>alpha|a|beta|b|preview|pre|c|rc)[-_.]?(?P<pre>\d*))?
     (?:-(?P<number>\d+)|[-_.]?(?P<after>post|rev|r)[-_.]?(?P<post>\d*))?
-    (?:[-_.]?(?P<developed>dev)[-_.]?(?P<dev>\d*))?(?:\+[a-z0-9._-]+)?\s*""",
-    re.VERBOSE | re.IGNORECASE,
-)
+    (?:[-_.]?(?P<developed>dev)[-_.]?(?P<dev>\d*))?(?:\+[a-z0-9._-]+)?\s*"""
 
 
 def read_hooks(info: PluginInfo, plugin: Any) -> dict[str, Hook]:
@@ -261,13 +259,14 @@ def _text(version: tuple[int, int] | None) -> str:
 
 def _key(version: str) -> tuple[Any, ...] | None:
     """Return what orders versions as packaging does; None for a text that is no version."""
-    found = _VERSION.fullmatch(version)
+    numbers = version.split(".")
+    if version.isascii() and all(map(str.isdigit, numbers)):
+        return 0, _release(numbers), ("z",), -1, (1,)
+    found = re.fullmatch(_VERSION, version, re.VERBOSE | re.IGNORECASE)
     if found is None:
         return None
     part = found.groupdict()
-    release = [int(x) for x in part["release"].split(".")]
-    while release and release[-1] == 0:
-        release.pop()
+    release = _release(part["release"].split("."))
     stage = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc"}
     pre: tuple[Any, ...] = ("z",)  # after all that come before a release
     if part["stage"]:
@@ -279,3 +278,10 @@ def _key(version: str) -> tuple[Any, ...] | None:
     post = int(part["post"] or part["number"] or 0) if later else -1
     dev = (0, int(part["dev"] or 0)) if part["developed"] else (1,)
     return int(part["epoch"] or 0), release, pre, post, dev
+
+
+def _release(numbers: list[str]) -> list[int]:
+    release = [int(x) for x in numbers]
+    while release and release[-1] == 0:
+        release.pop()
+    return release

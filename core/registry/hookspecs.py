@@ -112,11 +112,12 @@ def gradtape_gradients() -> Rules:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any]]:  # type: ignore[empty-body]
+def gradtape_kernels() -> Mapping[tuple[str, str], Callable[..., Any] | str]:  # type: ignore[empty-body]
     """Return kernels by ``(op name, backend name)``, which replace the op's portable kernel.
 
     Each is a function of the backend's raw arrays and the op's parameters. It also replaces a
-    kernel that gradtape has for this backend.
+    kernel that gradtape has for this backend. A text ``"module:attribute"`` is imported when the
+    kernel is first needed.
     """
 
 
@@ -126,11 +127,12 @@ def gradtape_backends() -> Sequence[Backend]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_modules() -> Mapping[str, type]:  # type: ignore[empty-body]
+def gradtape_modules() -> Mapping[str, type | str]:  # type: ignore[empty-body]
     """Return module classes that saved files may name, by a stable name such as ``"layers.Dense"``.
 
     A class has ``get_config()``, which returns a dict that JSON can hold, and a constructor that
-    takes it. If the classes have ``saved_as`` names, return ``saved_classes(vars(package))``.
+    takes it. If the classes have ``saved_as`` names, return ``saved_classes(vars(package))``. A
+    text ``"module:attribute"`` is imported when the classes are first read.
     """
 
 
@@ -153,11 +155,16 @@ def gradtape_collectives() -> Sequence[Engine]:  # type: ignore[empty-body]
 
 
 @hookspec
-def gradtape_late_ops() -> Mapping[str, Callable[[], Sequence[Primitive]]]:  # type: ignore[empty-body]
-    """Return functions that return ops, by the prefix of these ops' names.
+def gradtape_late_ops() -> Mapping[  # type: ignore[empty-body]
+    str | tuple[str, ...], Callable[[], Sequence[Primitive]]
+]:
+    """Return functions that return ops, by the prefix of these ops' names, or by all their names.
 
     ``{"mypackage": load}`` is for many ops that few programs need: ``load()`` is called when an op
-    ``"mypackage::..."`` is first looked up, by a program or a file.
+    ``"mypackage::..."`` is first looked up, by a program or a file. These ops are listed only then.
+
+    ``{("mypackage::one", "mypackage::two"): load}`` is for ops that are known by name: ``load()``
+    is called when one of them is first looked up, or when all ops are listed.
     """
 
 

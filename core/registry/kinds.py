@@ -46,6 +46,8 @@ class Kind(Generic[Name, Item]):
     hook: str
     #: Whether the items belong to ops: their names are those of ops, alone or first in a pair.
     for_ops = False
+    #: Whether the op itself must be there to check an item that belongs to it, not only its name.
+    needs_op = False
     #: Whether the hook returns a mapping of mappings, or functions that load what it provides.
     nested = loads = False
 
@@ -148,23 +150,33 @@ class _Listed(Kind[str, Item]):
         item.provider = info
 
 
+def _check_name_of_op(info: PluginInfo, name: str) -> None:
+    """Raise if a plugin may not have an op of a name."""
+    if info.may_use_reserved_names:
+        return
+    if "::" not in name:
+        raise PluginError(
+            f"{info}: bare op names are gradtape's own; call the op "
+            f"'{info.distribution or info.name}::{name}'"
+        )
+    if is_reserved(name):
+        raise PluginError(
+            f"{info}: the op {name!r} has gradtape's name in front; call it "
+            f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
+        )
+
+
 class _Ops(_Listed[Primitive]):
     for_ops = True
 
+    def __get__(self, registry: Any, owner: type) -> Any:
+        if registry is not None:
+            registry.make_all_ops()  # who looks up one op calls `find`
+        return super().__get__(registry, owner)
+
     def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
-        if info.may_use_reserved_names:
-            return
-        if "::" not in name:
-            raise PluginError(
-                f"{info}: bare op names are gradtape's own; call the op "
-                f"'{info.distribution or info.name}::{name}'"
-            )
-        if is_reserved(name):
-            raise PluginError(
-                f"{info}: the op {name!r} has gradtape's name in front; call it "
-                f"'{info.distribution or info.name}::{name.partition('::')[2]}'"
-            )
+        _check_name_of_op(info, name)
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
         super().install(registry, info, name, item)
@@ -251,7 +263,7 @@ class _ForOps(Kind[Name, Item]):
             )
 
 
-class _Paired(_ForOps[tuple[str, str], Callable[..., Any]]):
+class _Paired(_ForOps[tuple[str, str], Any]):
     """Functions by op name and another name: of a backend, or of an executor or exporter."""
 
     def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
@@ -260,13 +272,36 @@ class _Paired(_ForOps[tuple[str, str], Callable[..., Any]]):
         for key, kernel in provided.items():
             if type(key) is not tuple or list(map(type, key)) != [str, str]:
                 raise self._wrong(info, key, self.of, " as a key")
-            if not callable(kernel):
+            if not self.right(kernel):
                 raise self._wrong(info, kernel, "a function", f" for {key}")
         return provided.items()
 
 
+class _Kernels(_Paired):
+    """Kernels; a text is imported when the kernel is first needed, or the table is read."""
+
+    def __get__(self, registry: Any, owner: type) -> Any:
+        found = super().__get__(registry, owner)
+        if registry is None:
+            return found
+        # not in the table itself: what an op means does not change when its kernel is imported
+        return {**found, **_at_places(registry, self.name, found, Callable)}
+
+
+def _at_places(registry: Any, kind: str, table: dict[Any, Any], of: Any) -> dict[Any, Any]:
+    """Return the objects that plugins named by their places; leave out those that cannot be had."""
+    made = {}
+    for name, place in [(x, y) for x, y in table.items() if type(y) is str]:
+        try:
+            made[name] = registry.imported(kind, name, place, of)
+        except PluginError as error:  # its mistake must not hide what others have
+            del table[name]
+            registry.disuse(registry.owners[kind, name], error)
+    return made
+
+
 class _Rules(_ForOps[str, Any]):
-    nested = True
+    nested = needs_op = True
 
     def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
@@ -276,26 +311,62 @@ class _Rules(_ForOps[str, Any]):
             raise PluginError(f"{info}: {error}") from None
 
     def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
-        if name in registry.ops:  # several plugins may provide the op
-            registry.rules.give(info, registry.ops[name], item)
+        op = registry.find(name)
+        if op is not None:  # several plugins may provide the op
+            registry.rules.give(info, op, item)
 
     def remove(self, registry: Merged, name: Any, message: str) -> None:
         def clashing(*given: Any, **params: Any) -> Any:
             raise PluginError(message)
 
-        if name in registry.ops:
-            registry.rules.give(None, registry.ops[name], clashing)
+        op = registry.find(name)
+        if op is not None:
+            registry.rules.give(None, op, clashing)
 
     def note(self, info: PluginInfo, name: Any, item: Any) -> None:
         info.rules.append(name)
 
 
-class _LateOps(Kind[str, Callable[[], Any]]):
+class _LateOps(Kind[Any, Callable[[], Any]]):
+    """Functions that make ops, by a prefix, or by the names of all ops that one makes.
+
+    The name of the latter is these names and the plugin: plugins that declare the same ops clash
+    when the ops are made, as if they had been there from the start.
+    """
+
     loads = True
+
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        if not isinstance(provided, Mapping):
+            return super().items(info, provided)
+        families = {key: load for key, load in provided.items() if type(key) is tuple}
+        for names, load in families.items():
+            if not names or not all(type(name) is str and name for name in names):
+                raise self._wrong(info, names, "a prefix, or a tuple of ops' names", " as a key")
+            if not self.right(load):
+                raise self._wrong(info, load, self.of, f" for {names!r}")
+        others = {key: load for key, load in provided.items() if key not in families}
+        return [
+            *super().items(info, others),
+            *(((names, info), load) for names, load in families.items()),
+        ]
+
+    def install(self, registry: Merged, info: PluginInfo, name: Any, item: Any) -> None:
+        if type(name) is str:
+            super().install(registry, info, name, item)
+        else:
+            registry.declare(info, name[0], item)
+
+    def note(self, info: PluginInfo, name: Any, item: Any) -> None:
+        if type(name) is str:  # the others are listed among the ops, once they are made
+            super().note(info, name, item)
 
     def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
         super().check(registry, info, name, item, ops)
-        if "::" in name:
+        if type(name) is not str:
+            for op in name[0]:
+                _check_name_of_op(info, op)
+        elif "::" in name:
             raise PluginError(
                 f"{info}: the prefix {name!r} of late ops must not contain '::'; write "
                 f"{name.partition('::')[0]!r}"
@@ -400,6 +471,16 @@ class _Names(_Nested[Any]):
         registry.texts = {}
 
 
+class _Modules(Kind[str, Any]):
+    """Classes that files may name; a text is imported when the classes are first read."""
+
+    def __get__(self, registry: Any, owner: type) -> Any:
+        found = super().__get__(registry, owner)
+        if registry is not None:
+            found |= _at_places(registry, self.name, found, type)
+        return found
+
+
 class _Namespaces(Kind[str, Any]):
     """Modules under the package."""
 
@@ -464,9 +545,19 @@ class Tables:
         lambda rule: callable(rule) or isinstance(rule, Mapping),
         waits=False,
     )
-    kernels = _Paired("kernel", "(op name, backend name)", waits=False)
+    kernels = _Kernels(
+        "kernel",
+        "(op name, backend name)",
+        lambda x: callable(x) or (type(x) is str and _is_service(x)),
+        waits=False,
+    )
     backends = _Backends("backend", "backends (instances of Backend)", _is(Backend), waits=False)
-    modules: Kind[str, type] = Kind("module", "a class", _is(type), reserves=True)
+    modules = _Modules(
+        "module",
+        "a class, or a text 'module:attribute'",
+        lambda x: isinstance(x, type) or (type(x) is str and _is_service(x)),
+        reserves=True,
+    )
     executors: Kind[str, Callable[..., Any]] = Kind("executor", "a function of a graph", callable)
     collectives = _Collectives(
         "collective", "engines (instances of Engine)", _is(Engine), waits=False
@@ -487,7 +578,7 @@ class Tables:
     hints = _Hints("hint", "a mapping from names to texts", _are_texts, waits=False)
     names = _Names("name", "a mapping from names to objects", _is(Mapping))
     namespaces = _Namespaces("namespace", "a module, or the path of one", _is_path)
-    lowerings = _Paired("lowering", "(op name, target)")
+    lowerings = _Paired("lowering", "(op name, target)", callable)
     commands: Kind[str, Callable[..., None]] = Kind("command", "a function of a parser", callable)
     exporters: Kind[str, Callable[..., Any]] = Kind("exporter", "a function", callable)
     storages = _Endings("storage", "a storage, which has 'write' and 'read'", _has("write", "read"))

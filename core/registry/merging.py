@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import hints
 from ...public import IMPORTING
@@ -16,6 +16,15 @@ from .changes import GivenRules, Meanings, called
 from .info import DISABLE, ORDER, Candidate, Contest, PluginInfo, Rank
 from .kinds import BY_NAME, KINDS, Clash, Kind, Tables
 from .loading import cause, warn_of_plugin
+
+
+class Family(NamedTuple):
+    """Ops that a plugin declares by their names, and makes when one of them is first needed."""
+
+    info: PluginInfo
+    names: tuple[str, ...]
+    load: Callable[[], Any]
+    rank: int
 
 
 class Merged(Tables):
@@ -45,6 +54,10 @@ class Merged(Tables):
         self._waiting: dict[str, list[tuple[PluginInfo, Callable[[], Any]]]] = {}
         self._importing: list[tuple[PluginInfo, Callable[[], Any]]] = []
         self._loaded: set[str] = set()  # the prefixes of late ops
+        #: By the names of ops that are declared and not made yet, the families that have them.
+        self.declared: dict[str, list[Family]] = {}
+        self._declared_order: dict[str, None] = {}
+        self._making: list[Family] = []
         #: What plugins changed in the ops of others.
         self.rules = GivenRules()
         #: What ops meant when traces used them.
@@ -88,8 +101,18 @@ class Merged(Tables):
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:  # its mistake must not hide what others have
-                    info.problem = cause(info, error)
-                    warn_of_plugin(info)
+                    self.disuse(info, error)
+
+    def disuse(self, info: PluginInfo, error: BaseException) -> None:
+        """Note, and warn, that something of a plugin cannot be used.
+
+        Parameters
+        ----------
+        info, error
+            The plugin, and what it raised.
+        """
+        info.problem = cause(info, error)
+        warn_of_plugin(info)
 
     @cached_property
     def packages(self) -> frozenset[str]:
@@ -101,6 +124,7 @@ class Merged(Tables):
         """All plugins in the order of discovery, including those with a problem."""
         for hook in list(self._waiting):
             self.load(hook)  # fills in what each provides
+        self.make_all_ops()
         return self.infos
 
     def find(self, name: str) -> Primitive | None:
@@ -116,12 +140,86 @@ class Merged(Tables):
         Op or None
             The op; ``None`` if no plugin provides it.
         """
-        found = self.ops.get(name)
+        for family in list(self.declared.get(name, ())):
+            self._make(family)
+        table = self.tables["ops"]
+        found: Primitive | None = table.get(name)
         prefix = name.partition("::")[0]
         if found is None and prefix in self.late_ops:
             self._load_ops(prefix)
-            found = self.ops.get(name)
+            found = table.get(name)
         return found
+
+    def declare(self, info: PluginInfo, names: tuple[str, ...], load: Callable[[], Any]) -> None:
+        """Note ops that a plugin makes when one of them is first needed.
+
+        Parameters
+        ----------
+        info, names
+            The plugin, and the names of all ops that ``load`` returns.
+        load
+            Makes the ops.
+        """
+        (candidate,) = self._candidates["late_op", (names, info)]
+        family = Family(info, names, load, candidate.rank)
+        for name in names:
+            self.declared.setdefault(name, []).append(family)
+            self._declared_order[name] = None
+
+    def make_all_ops(self) -> None:
+        """Make the ops that are declared and not made yet, for those who list all ops."""
+        if not self.declared or self._making:
+            return
+        with IMPORTING:
+            families = {id(x): x for held in self.declared.values() for x in held}
+            for family in families.values():
+                try:
+                    self._make(family)
+                except KeyboardInterrupt:
+                    raise
+                except Exception as error:  # its mistake must not hide what others have
+                    self._forget(family)
+                    self.disuse(family.info, error)
+            # the order must not depend on which were needed first
+            table, late = self.tables["ops"], self._declared_order
+            at_once = {name: op for name, op in table.items() if name not in late}
+            made = {name: table[name] for name in late if name in table}
+            self.tables["ops"] = {**at_once, **made}
+
+    def _make(self, family: Family) -> None:
+        """Make and add the ops of a family, once."""
+        with IMPORTING:
+            held = self.declared.get(family.names[0], ())
+            if family in self._making or not any(x is family for x in held):
+                return
+            self._making.append(family)
+            try:
+                ops = list(called(family.info, f"op {family.names[0]!r}", family.load))
+                self._check_made(family, {getattr(op, "name", None) for op in ops})
+                self.add(family.info, {"ops": (ops, family.rank)})
+            finally:
+                self._making.remove(family)
+            self._forget(family)
+
+    def _check_made(self, family: Family, made: set[Any]) -> None:
+        """Raise unless a family's ops have the names that were declared."""
+        declared = set(family.names)
+        if made != declared:
+            lacking = sorted(declared - made)
+            told = (
+                f"declares the ops {', '.join(map(repr, lacking))}, which their function does not "
+                "return"
+                if lacking
+                else f"does not declare the ops {', '.join(sorted(map(repr, made - declared)))}, "
+                "which a function in it returns"
+            )
+            raise PluginError(f"{family.info}: gradtape_late_ops {told}")
+
+    def _forget(self, family: Family) -> None:
+        for name in family.names:
+            held = [x for x in self.declared.pop(name, ()) if x is not family]
+            if held:
+                self.declared[name] = held
 
     def _load_ops(self, prefix: str) -> None:
         """Add a plugin's late ops, once; they have one prefix."""
@@ -196,6 +294,8 @@ class Merged(Tables):
             Each has ``kind``, ``name``, ``winner`` (``None`` if none takes precedence) and
             ``others``; ``str`` makes a sentence of it.
         """
+        if ops is None:
+            self.make_all_ops()
         found = []
         for kind, name in list(self._candidates):
             if ops is not None and BY_NAME[kind].op_of(name) not in ops:
@@ -237,7 +337,7 @@ class Merged(Tables):
     def _failed(self) -> str:
         failed = [info for info in self.infos if info.problem]
         why = [info.problem for info in failed if info.problem != "disabled"]
-        if not self.ops and why:  # nothing else was found
+        if not self.tables["ops"] and why:  # nothing else was found
             return f": {why[0]}"
         return (
             f" (not in use: {', '.join(map(str, failed))}; see 'gradtape plugins')"
@@ -281,9 +381,11 @@ class Merged(Tables):
         ]
         for kind, name, _, _ in new:
             if kind.for_ops and kind.name != "op":  # they may be for late ops
-                self.find(kind.op_of(name))
+                op = kind.op_of(name)
+                if kind.needs_op or op not in self.declared:
+                    self.find(op)
         own = {name: op for kind, name, op, _ in new if kind.name == "op"}
-        ops = ChainMap(own, self._known_ops)
+        ops: ChainMap[str, Any] = ChainMap(own, self._known_ops, self.declared)
         seen = set()
         clashing = {}
         for kind, name, item, _ in new:

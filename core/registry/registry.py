@@ -25,8 +25,8 @@ from .info import NAMED, PluginInfo, is_reserved
 from .kinds import BY_NAME
 from .merging import Merged
 
-#: Whether a text can be the name of a distribution.
-_DISTRIBUTION = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
+#: The form of the name of a distribution.
+_DISTRIBUTION = "[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 
 
 class Registry(Merged):
@@ -94,7 +94,9 @@ class Registry(Merged):
             return near or near_names(name, [op for op in self.ops if op.startswith(f"{prefix}::")])
         near = near or near_names(prefix, known, cutoff=0.75)
         return near or (
-            f"; install the package {prefix!r} that defines it" if _DISTRIBUTION(prefix) else ""
+            f"; install the package {prefix!r} that defines it"
+            if re.fullmatch(_DISTRIBUTION, prefix)
+            else ""
         )
 
     @property
@@ -168,7 +170,9 @@ class Registry(Merged):
             self.refuse_clash("op", op.name)
             raise UnknownOp(f"op {op.name!r} belongs to no registered plugin{self._failed()}")
         self.refuse_clash("kernel", (op.name, backend.name))
-        override = self.kernels.get((op.name, backend.name))
+        override = self.tables["kernels"].get((op.name, backend.name))
+        if type(override) is str:
+            override = self.imported("kernel", (op.name, backend.name), override)
         if override is not None:
             return backend.guarded(override, op.name)
         if op.host and backend.xp is not np:
@@ -300,7 +304,7 @@ class Registry(Merged):
         if name in table:
             found = table[name]
             if type(found) is str:
-                found = table[name] = self._imported_service(name, found)
+                found = table[name] = self.imported("service", name, found, object)
             return found
         self.refuse_clash("service", name)
         raise PluginError(
@@ -309,17 +313,41 @@ class Registry(Merged):
             f"--force-reinstall {PROJECT}' restores a package{self._failed()}"
         )
 
-    def _imported_service(self, name: str, place: str) -> Any:
-        """Return the object at a place ``"module:attribute"``; the error names the plugin."""
+    def imported(self, kind: str, name: Any, place: str, of: Any = Callable) -> Any:
+        """Return the object at a place that a plugin named; errors name the plugin.
+
+        Parameters
+        ----------
+        kind, name
+            The kind and the name of what the plugin provides.
+        place
+            ``"module:attribute"``.
+        of
+            The class of which the object must be.
+
+        Returns
+        -------
+        object
+            The object.
+
+        Raises
+        ------
+        PluginError
+            If it cannot be imported, or is something else.
+        """
         module, _, attribute = place.partition(":")
+        told = f"{self.owners[kind, name]}: the {kind} {name!r} is {place!r}, which"
         try:
             with IMPORTING:  # not half of it, while another thread imports it
-                return getattr(import_module(module), attribute)
+                found = getattr(import_module(module), attribute)
         except (ImportError, AttributeError) as error:
             raise PluginError(
-                f"{self.owners['service', name]}: the service {name!r} is {place!r}, which cannot "
-                f"be imported: {type(error).__name__}: {error}"
+                f"{told} cannot be imported: {type(error).__name__}: {error}"
             ) from error
+        if not isinstance(found, of):
+            wanted = "a class" if of is type else "a function"
+            raise PluginError(f"{told} is a {type(found).__name__}, not {wanted}")
+        return found
 
     def named(self, kind: str, name: str) -> Any:
         """Return the object that a text names.

@@ -31,8 +31,10 @@ OUTSIDE = {
     "public": "gives objects the paths at which users find them",
 }
 CORE = {
+    "later": "the part of extend that a first op does not need",
     "extend": "what code outside core may import",
     "contract": "what gradtape.plugin offers to other distributions",
+    "contract_later": "the part of contract that a first op does not need",
     "module": "objects with variables, which can be saved",
     "functions": "functions as graphs, custom gradients",
     "transforms": "vmap, forward mode, Jacobians, Hessians",

@@ -215,7 +215,8 @@ def variables(fn: Any, *args: Any, **kwargs: Any) -> dict[str, NDArray[Any]]:
 def _needs_host(op: Any, owner: Any) -> bool:
     """Return whether nothing computes an op in JAX itself."""
     known = registry()
-    if known.lowering(op.name, "stablehlo", owner.name) or (op.name, owner.name) in known.kernels:
+    special = known.owner("kernel", (op.name, owner.name))
+    if special or known.lowering(op.name, "stablehlo", owner.name):
         return False
     return runs_on_host(op, owner)
 

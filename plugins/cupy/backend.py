@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.extend import Backend, BackendUnavailable, hookimpl, lazy_entry, lazy_module
 from .devices import GpuSender, GpuStopwatch, Scope, guarded
-from .diagnosis import diagnosis
 from .names import Namespace
 
 if TYPE_CHECKING:
@@ -154,7 +153,8 @@ class CupyBackend(Backend):
 
     def diagnosis(self) -> dict[str, Any]:
         """Return a report on drivers, GPUs, CuPy and its libraries, with advice."""
-        return diagnosis()
+        found: dict[str, Any] = lazy_module("plugins.cupy.diagnosis").diagnosis()
+        return found
 
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""

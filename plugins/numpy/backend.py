@@ -16,11 +16,35 @@ from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
-from . import convolution, elementwise, indexing, linalg, network, pooling, reductions
+from . import indexing, reductions
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+#: The ops that are one function elsewhere.
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "arccos": np.arccos,
+    "arccosh": np.arccosh,
+    "arcsin": np.arcsin,
+    "arcsinh": np.arcsinh,
+    "arctan": np.arctan,
+    "arctan2": np.arctan2,
+    "arctanh": np.arctanh,
+    "exp2": np.exp2,
+    "power": operator.pow,
+}
+#: By module, the ops with a kernel ``<op>_on_numpy`` there. It is imported when one of them first
+#: runs, since most are late ops.
+_LATE = {
+    "convolution": "conv conv_to_filters conv_to_images conv_transpose",
+    "elementwise": "gelu gelu_slope hypot_slope sigmoid_slope silu_slope tanh_slope",
+    "linalg": "cofactor matmul matmul_adjoint_x matmul_adjoint_y norm solve_triangular",
+    "network": (
+        "batch_norm_gradient batch_norm_training relu sigmoid softmax softmax_cross_entropy "
+        "softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy"
+    ),
+    "pooling": "avg_pool avg_pool_scatter max_pool max_pool_scatter",
+}
 _ZERO = bytes(16)
 # Every step of a training loop asks for the same shapes.
 _WITNESSES: dict[tuple[tuple[int, ...], np.dtype[Any]], NDArray[Any]] = {}
@@ -88,10 +112,12 @@ def gradtape_backends() -> list[Backend]:
 
 
 @hookimpl(trylast=True)
-def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
+def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any] | str]:
     """Provide the kernels that are faster on NumPy than the portable ones."""
-    rooms = (convolution, elementwise, indexing, linalg, network, pooling, reductions)
-    return {(op, "numpy"): kernel for room in rooms for op, kernel in room.KERNELS.items()}
+    found: dict[str, Any] = {**_FUNCTIONS, **indexing.KERNELS, **reductions.KERNELS}
+    for name, ops_there in _LATE.items():
+        found |= {op: f"{__package__}.{name}:{op}_on_numpy" for op in ops_there.split()}
+    return {(op, "numpy"): kernel for op, kernel in found.items()}
 
 
 @hookimpl(trylast=True)

@@ -199,7 +199,7 @@ def _by_group(w: Array, groups: int) -> Array:
 
 
 @_in_float32
-def _conv(
+def conv_on_numpy(
     x: Array, w: Array, *, groups: int = 1, out: Array | None = None, **settings: Any
 ) -> Array:
     fits = x.ndim == w.ndim and x.shape[-1] == w.shape[-2] * groups and not w.shape[-1] % groups
@@ -222,7 +222,7 @@ def _conv(
 
 
 @_in_float32
-def _to_filters(
+def conv_to_filters_on_numpy(
     g: Array,
     x: Array,
     like: Array,
@@ -360,7 +360,7 @@ def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:
 
 
 @_in_float32
-def _to_images(
+def conv_to_images_on_numpy(
     g: Array,
     w: Array,
     like: Array,
@@ -373,15 +373,11 @@ def _to_images(
 
 
 @_in_float32
-def _conv_transpose(x: Array, w: Array, *, out: Array | None = None, **settings: Any) -> Array:
+def conv_transpose_on_numpy(
+    x: Array, w: Array, *, out: Array | None = None, **settings: Any
+) -> Array:
     shape = transposed_convolution.transpose_shape(x.shape, w.shape, settings)
     return _images(x, w, shape, 1, settings, out)
 
 
 #: Kernels by op.
-KERNELS: dict[str, Callable[..., Any]] = {
-    "conv": _conv,
-    "conv_to_filters": _to_filters,
-    "conv_to_images": _to_images,
-    "conv_transpose": _conv_transpose,
-}

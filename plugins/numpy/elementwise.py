@@ -1,8 +1,7 @@
-"""Elementwise functions that NumPy computes in one ufunc, or in fewer steps than others."""
+"""Elementwise functions that NumPy computes in fewer steps than others."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -65,7 +64,7 @@ _CONSTANTS = {"f": _constants(np.float32, 80.0, True), "d": _constants(np.float6
 
 
 # the slopes of tanh and sigmoid are those of the portable kernels, bit for bit
-def _tanh_slope(x: Array, y: Array) -> Array:
+def tanh_slope_on_numpy(x: Array, y: Array) -> Array:
     known = _CONSTANTS.get(x.dtype.char)
     if known is None or x.shape != y.shape or not x.size * x.ndim:
         return tanh_slope_kernel(np, x, y)
@@ -87,7 +86,7 @@ def _tanh_tail(x: Array) -> Array:
     return slope
 
 
-def _sigmoid_slope(x: Array, y: Array) -> Array:
+def sigmoid_slope_on_numpy(x: Array, y: Array) -> Array:
     known = _CONSTANTS.get(x.dtype.char)
     if known is None or x.shape != y.shape or not x.size * x.ndim:
         return sigmoid_slope_kernel(np, x, y)
@@ -114,7 +113,7 @@ def _over_square(x: Array) -> Array:
     return x
 
 
-def _silu_slope(x: Array) -> Array:
+def silu_slope_on_numpy(x: Array) -> Array:
     known = _CONSTANTS.get(x.dtype.char)
     if known is None or not (x.ndim and all_between(x, -known.far, known.far)):
         return silu_slope_kernel(np, x)
@@ -136,7 +135,7 @@ def _silu_root(x: Array) -> Array:
     return slope
 
 
-def _gelu(x: Array, *, approximate: bool = False) -> Array:
+def gelu_on_numpy(x: Array, *, approximate: bool = False) -> Array:
     return _in_blocks(partial(gelu_kernel, np, approximate=approximate), x)
 
 
@@ -151,7 +150,7 @@ def _in_blocks(kernel: Callable[[Array], Array], x: Array) -> Array:
     return out
 
 
-def _gelu_slope(x: Array, *, approximate: bool = False) -> Array:
+def gelu_slope_on_numpy(x: Array, *, approximate: bool = False) -> Array:
     if x.dtype.char == "f" and not approximate:
         return _in_blocks(partial(gelu_slope_kernel, np), x)
     # below -4, the rounded square is an error of the exponential
@@ -182,7 +181,7 @@ def _gelu_root(x: Array) -> Array:
     return slope
 
 
-def _hypot_slope(x: Array, y: Array, distance: Array) -> Array:
+def hypot_slope_on_numpy(x: Array, y: Array, distance: Array) -> Array:
     # neither 0 nor so small or large that rounding takes digits
     if type(x) is np.ndarray and x.dtype.char == "d" and all_between(distance, 1e-200, 1e200):
         return x / distance
@@ -207,23 +206,3 @@ def _renew(
     places = (size <= most).ravel().nonzero()[0]
     found.put(places, function(x.take(places)))
     return found
-
-
-#: Kernels by op.
-KERNELS: dict[str, Callable[..., Any]] = {
-    "arccos": np.arccos,
-    "arccosh": np.arccosh,
-    "arcsin": np.arcsin,
-    "arcsinh": np.arcsinh,
-    "arctan": np.arctan,
-    "arctan2": np.arctan2,
-    "arctanh": np.arctanh,
-    "exp2": np.exp2,
-    "gelu": _gelu,
-    "gelu_slope": _gelu_slope,
-    "hypot_slope": _hypot_slope,
-    "power": operator.pow,
-    "sigmoid_slope": _sigmoid_slope,
-    "silu_slope": _silu_slope,
-    "tanh_slope": _tanh_slope,
-}

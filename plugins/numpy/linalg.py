@@ -27,10 +27,10 @@ def _in_float32(kernel: Callable[..., Array], *arrays: Array) -> Array:
     return kernel(*[x.astype(np.float32) for x in arrays]).astype(np.float16)
 
 
-def _matmul(x: Array, y: Array) -> Array:
+def matmul_on_numpy(x: Array, y: Array) -> Array:
     try:
         if x.dtype is _HALF is y.dtype:
-            return _in_float32(_matmul, x, y)
+            return _in_float32(matmul_on_numpy, x, y)
         if y.ndim == 2 < x.ndim and x.size:  # one product for all rows, not one per matrix
             rows: Array = x.reshape(-1, x.shape[-1]) @ y
             return rows.reshape(*x.shape[:-1], y.shape[1])
@@ -40,25 +40,25 @@ def _matmul(x: Array, y: Array) -> Array:
         return matmul.matmul_kernel(np, x, y)  # which reports what does not fit
 
 
-def _matmul_adjoint_x(g: Array, y: Array, like: Array) -> Array:
+def matmul_adjoint_x_on_numpy(g: Array, y: Array, like: Array) -> Array:
     if g.dtype is _HALF is y.dtype:
-        return _in_float32(_matmul_adjoint_x, g, y, like)
+        return _in_float32(matmul_adjoint_x_on_numpy, g, y, like)
     if y.ndim == 2 == like.ndim:
         return g @ y.T
     if y.ndim == 2 < g.ndim == like.ndim:
-        return _matmul(g, y.T)
+        return matmul_on_numpy(g, y.T)
     return matmul.adjoint_x_kernel(np, g, y, like)
 
 
-def _matmul_adjoint_y(g: Array, x: Array, like: Array) -> Array:
+def matmul_adjoint_y_on_numpy(g: Array, x: Array, like: Array) -> Array:
     if g.dtype is _HALF is x.dtype:
-        return _in_float32(_matmul_adjoint_y, g, x, like)
+        return _in_float32(matmul_adjoint_y_on_numpy, g, x, like)
     if x.ndim == 2 == like.ndim:
         return x.T @ g
     return matmul.adjoint_y_kernel(np, g, x, like)
 
 
-def _norm(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
+def norm_on_numpy(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     smallest = SMALLEST_SQUARE.get(x.dtype.char)
     if smallest is not None and (axis is None or (axis in (0, -1) and x.ndim == 1)):
         flat = x.reshape(-1)
@@ -70,7 +70,7 @@ def _norm(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     return norms.norm_kernel(np, x, axis=axis, keepdims=keepdims)
 
 
-def _cofactor(x: Array) -> Array:
+def cofactor_on_numpy(x: Array) -> Array:
     """Return the cofactors from minors or an inverse; use singular values only if these fail."""
     size = x.shape[-1]
     if size < 2 or x.ndim < 2 or x.shape[-2] != size or x.dtype.char not in "fdFD":
@@ -118,7 +118,7 @@ def _minors(x: Array) -> Array:
 _ROWS, _MANY_ROWS = 16, 48
 
 
-def _solve_triangular(
+def solve_triangular_on_numpy(
     a: Array, b: Array, *, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
     """Substitute block by block: NumPy lacks this, and its ``solve`` would factorise first."""
@@ -201,11 +201,3 @@ def substituted(a: Array, b: Array, inverses: Array, lower: bool) -> Array:
 
 
 #: Kernels by op.
-KERNELS: dict[str, Callable[..., Any]] = {
-    "cofactor": _cofactor,
-    "matmul": _matmul,
-    "matmul_adjoint_x": _matmul_adjoint_x,
-    "matmul_adjoint_y": _matmul_adjoint_y,
-    "norm": _norm,
-    "solve_triangular": _solve_triangular,
-}

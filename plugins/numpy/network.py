@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,7 +32,7 @@ _ZEROS = {char: np.zeros((), char) for char in "fd"}
 _FEW = 128
 
 
-def _relu(x: Array) -> Array:
+def relu_on_numpy(x: Array) -> Array:
     zero = _ZEROS.get(x.dtype.char)
     result: Array = rectifiers.relu_kernel(np, x) if zero is None else np.maximum(x, zero)
     return result
@@ -45,7 +44,7 @@ def _exponentials(x: Array, axis: int) -> Array:
     return np.exp(e, e)
 
 
-def _softmax(x: Array, *, axis: int = -1) -> Array:
+def softmax_on_numpy(x: Array, *, axis: int = -1) -> Array:
     if not x.size or x.dtype.char not in "fd":
         return sigmoids.softmax_kernel(np, x, axis=axis)
     e = _exponentials(x, axis)
@@ -57,7 +56,7 @@ def _quick(logits: Array, labels: Array) -> bool:
     return logits.shape == labels.shape and logits.size > 0 and logits.dtype == labels.dtype
 
 
-def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> Array:
+def softmax_cross_entropy_on_numpy(logits: Array, labels: Array, *, axis: int = -1) -> Array:
     if not _quick(logits, labels) or logits.dtype.char not in "fd":
         return softmax_cross_entropy.dense_kernel(np, logits, labels, axis=axis)
     terms = np.subtract(logits, max_reduce(logits, axis, None, None, True))
@@ -71,7 +70,7 @@ def _softmax_cross_entropy(logits: Array, labels: Array, *, axis: int = -1) -> A
     return -losses
 
 
-def _softmax_less_shares(logits: Array, labels: Array, *, axis: int = -1) -> Array:
+def softmax_less_shares_on_numpy(logits: Array, labels: Array, *, axis: int = -1) -> Array:
     if not _quick(logits, labels) or logits.dtype.char not in "fd":
         return softmax_cross_entropy.softmax_less_shares_kernel(np, logits, labels, axis=axis)
     e = _exponentials(logits, axis)
@@ -80,7 +79,7 @@ def _softmax_less_shares(logits: Array, labels: Array, *, axis: int = -1) -> Arr
     return e
 
 
-def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
+def sparse_softmax_cross_entropy_on_numpy(logits: Array, labels: Array) -> Array:
     if (
         logits.ndim != 2
         or not logits.size
@@ -99,10 +98,10 @@ def _sparse_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     return losses
 
 
-def _softmax_less_labels(logits: Array, labels: Array) -> Array:
+def softmax_less_labels_on_numpy(logits: Array, labels: Array) -> Array:
     if logits.ndim != 2 or not logits.size or logits.dtype.char not in "fd":
         return softmax_cross_entropy.softmax_less_labels_kernel(np, logits, labels)
-    p = _softmax(logits, axis=1)
+    p = softmax_on_numpy(logits, axis=1)
     p[np.arange(len(labels)), labels] -= 1
     return p
 
@@ -135,7 +134,7 @@ def _in_long_rows(x: Array, *channels: Array) -> tuple[Array, ...]:
     return x.reshape(-1, times * x.shape[-1]), *[np.tile(c, times) for c in channels]
 
 
-def _batch_norm_training(
+def batch_norm_training_on_numpy(
     x: Array, gamma: Array, beta: Array, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Array, Array, Array]:
     rows = _as_rows(x, axis, gamma, beta)
@@ -158,7 +157,7 @@ def _batch_norm_training(
     return y.reshape(x.shape), mean, variance
 
 
-def _batch_norm_gradient(
+def batch_norm_gradient_on_numpy(
     gy: Array,
     gmean: Array,
     gvariance: Array,
@@ -202,7 +201,7 @@ def _batch_norm_gradient(
     return gx.reshape(x.shape), ggamma, gbeta
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid_on_numpy(x: Array) -> Array:
     if x.ndim == 0 or x.dtype.kind != "f":
         return sigmoid_kernel(np, x)
     e = np.absolute(x)
@@ -213,14 +212,3 @@ def _sigmoid(x: Array) -> Array:
 
 
 #: Kernels by op.
-KERNELS: dict[str, Callable[..., Any]] = {
-    "batch_norm_gradient": _batch_norm_gradient,
-    "batch_norm_training": _batch_norm_training,
-    "relu": _relu,
-    "sigmoid": _sigmoid,
-    "softmax": _softmax,
-    "softmax_cross_entropy": _softmax_cross_entropy,
-    "softmax_less_labels": _softmax_less_labels,
-    "softmax_less_shares": _softmax_less_shares,
-    "sparse_softmax_cross_entropy": _sparse_softmax_cross_entropy,
-}

@@ -5,7 +5,7 @@ A function of strided images would run over the channels of one element at a tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,7 +65,7 @@ def _empty(shape: tuple[int, ...], dtype: Any, out: Array | None, where: Windows
     return result
 
 
-def _max_pool(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
+def max_pool_on_numpy(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
     where = pooling.checked_windows("max_pool", x, **settings)
     if not _adjoining(where, x):
         return placed(pooling.max_pool_kernel(np, x, **settings), out)
@@ -77,7 +77,7 @@ def _max_pool(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
     return result
 
 
-def _max_scatter(
+def max_pool_scatter_on_numpy(
     g: Array, x: Array, largest: Array, *, out: Array | None = None, **settings: Any
 ) -> Array:
     where = pooling.pool_windows(x, **settings)
@@ -105,7 +105,7 @@ def _max_scatter(
     return result
 
 
-def _avg_pool(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
+def avg_pool_on_numpy(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
     where = pooling.checked_windows("avg_pool", x, **settings)
     if not _adjoining(where, x):
         return placed(pooling.avg_pool_kernel(np, x, **settings), out)
@@ -118,7 +118,9 @@ def _avg_pool(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
     return result
 
 
-def _avg_scatter(g: Array, like: Array, *, out: Array | None = None, **settings: Any) -> Array:
+def avg_pool_scatter_on_numpy(
+    g: Array, like: Array, *, out: Array | None = None, **settings: Any
+) -> Array:
     where = pooling.pool_windows(like, **settings)
     if not _adjoining(where, g) or not like.size:
         return placed(pooling.avg_scatter_kernel(np, g, like, **settings), out)
@@ -130,9 +132,3 @@ def _avg_scatter(g: Array, like: Array, *, out: Array | None = None, **settings:
 
 
 #: Kernels by op.
-KERNELS: dict[str, Callable[..., Any]] = {
-    "avg_pool": _avg_pool,
-    "avg_pool_scatter": _avg_scatter,
-    "max_pool": _max_pool,
-    "max_pool_scatter": _max_scatter,
-}

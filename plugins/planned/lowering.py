@@ -315,7 +315,7 @@ class Lowering:
             return None if self._formed(node) else "not of this shape or dtype"
         if known.replaced(name, backend) is not None:
             return "a plugin replaced its kernel"
-        if (name, backend) in known.kernels and not op.inline:
+        if known.owner("kernel", (name, backend)) is not None and not op.inline:
             return "its kernel is one call"
         if op.host:
             return "its kernel runs on the host"

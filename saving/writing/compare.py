@@ -241,7 +241,7 @@ class KernelCheck:
         #: By op: who provides its kernel.
         self._foreign: dict[str, Any] = {}
         ours = self._backend.provider
-        for name, backend in known.kernels:
+        for name, backend in known.tables["kernels"]:
             info, op = known.owner("kernel", (name, backend)), known.ops[name]
             homes = {x.distribution for x in (op.provider, ours) if x.distribution}
             same = info is None or info is op.provider or info is ours or info.distribution in homes

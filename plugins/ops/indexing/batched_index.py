@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ....core import extend  # for what a first op does not need
 from ....core.errors import TraceError
 from ....core.extend import (
     Batched,
     F,
     Op,
     Size,
-    Symbol,
     Tensor,
     is_transformed,
     kind_of,
@@ -99,7 +99,7 @@ def example_numbers(x: Any) -> Any:
     inside = x
     while type(inside) is Batched or type(inside) is Tensor:
         inside = inside.array
-    if isinstance(inside, (np.ndarray, Symbol)) and known_size(x.shape[0]):
+    if isinstance(inside, (np.ndarray, extend.Symbol)) and known_size(x.shape[0]):
         return np.arange(x.shape[0])
     column, others = x, tuple(range(1, len(x.shape)))
     if others:  # slices, since the other axes may be empty

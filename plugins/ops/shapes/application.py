@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core import extend  # for what a first op does not need
 from ....core.extend import (
     Operators,
     Tensor,
@@ -18,7 +19,6 @@ from ....core.extend import (
     ops,
     same_size,
     shapes_differ,
-    vmap,
 )
 from ..common.axes import axis_of
 from ..common.dynamic_shapes import ensured, known_rank
@@ -100,7 +100,7 @@ def _along_open_axes(fn: Callable[[Any], Any], lines: Any, along: int) -> Any:
     count = prod(around)
     why = f"apply_along_axis: there are no vectors in the shape {lines.shape}"
     lines = ensured(lines, count > 0, why)
-    results = as_tensor(vmap(fn)(ops["reshape"](lines, shape=(count, size))))
+    results = as_tensor(extend.vmap(fn)(ops["reshape"](lines, shape=(count, size))))
     rank = known_rank(results, "apply_along_axis") - 1
     joined = ops["reshape"](results, shape=(*around, *results.shape[1:]))
     return _placed(joined, len(around), along, rank)

@@ -88,7 +88,12 @@ HEAVY = (
     "importlib.metadata", "email", "zipfile", "socket", "secrets", "hashlib", "fractions",
     "difflib", "html", "random", "shutil", "sysconfig", "traceback", "tempfile", "csv", "tomllib",
     "numpy.ma", "numpy.random", "numpy.typing", "numpy.fft", "numpy.testing",
+    "pathlib", "urllib.parse", "dataclasses",
     "gradtape.layers", "gradtape.training", "gradtape.saving", "gradtape.cli",
+    "gradtape.core.functions.function", "gradtape.core.graphs", "gradtape.core.module",
+    "gradtape.core.transforms", "gradtape.plugins.ops.linalg", "gradtape.plugins.ops.network",
+    "gradtape.plugins.ops.random", "gradtape.plugins.numpy.convolution",
+    "gradtape.plugins.jax.joining",
 )  # fmt: skip
 
 
