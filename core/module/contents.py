@@ -3,15 +3,14 @@
 Training steps ask for a model's variables again and again. What a walk through the model found
 serves until an attribute of a module inside is set or deleted, or a container changes. A module
 replaces its *stamp* when an attribute changes that may hold variables or modules. Lists and dicts
-do not report changes, so each use compares them with what the walk saw.
-
-Code that writes into ``vars(module)`` reports to nobody: a change is noticed if the number of
-attributes differs. Other code calls :func:`note_change`.
+do not report changes, nor does code that writes into ``vars(module)`` or calls
+``object.__setattr__``. So each use compares what the walk saw with what is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -73,7 +72,7 @@ class Contents:
     """
 
     __slots__ = (
-        "_containers", "_holder", "_root", "_size", "_sizes", "_stamps", "_states", "_trainable",
+        "_containers", "_holder", "_root", "_seen", "_stamps", "_states", "_trainable",
         "cacheable", "parameters", "submodules", "variables",
     )  # fmt: skip
 
@@ -86,10 +85,9 @@ class Contents:
         # weakly: the root holds this, and its memory should not wait for the garbage collector
         self._root = ref(root)
         self._holder: ref[Stamp] = ref(_stamp_in(vars(root)))
-        self._size = len(vars(root))
         self._states: list[dict[str, Any]] = []
         self._stamps: list[Stamp] = []
-        self._sizes: list[int] = []
+        self._seen = _Attributes([vars(root)])
         self._containers: list[_Seen] = []
 
     def enter(self, module: Module) -> None:
@@ -98,7 +96,7 @@ class Contents:
         stamp = _stamp_in(state)
         self._states.append(state)
         self._stamps.append(stamp)
-        self._sizes.append(len(state))
+        self._seen.add(state)
         if self._holder not in stamp.holders:
             if len(stamp.holders) >= _MANY:
                 stamp.holders = [x for x in stamp.holders if x() is not None]
@@ -121,14 +119,23 @@ class Contents:
         try:
             return (
                 self._root() is module  # not a copy, with its attributes
-                and len(vars(module)) == self._size
                 and [*map(_stamp_of, states)] == self._stamps
                 # direct writes into vars(module) leave the stamp as it is
-                and [*map(len, states)] == self._sizes
+                and self._are_same([vars(module), *states])
                 and all(seen.is_same() for seen in self._containers)
             )
-        except KeyError:  # a module's attributes were all replaced
+        except (KeyError, RuntimeError):  # all attributes were replaced, or other threads add some
             return False
+
+    def _are_same(self, states: list[dict[str, Any]]) -> bool:
+        """Return whether the modules' attributes hold what the walk saw, wherever that matters."""
+        if self._seen.are_in(states):
+            return True
+        now = _Attributes(states)
+        if len(now.kept) != len(self._seen.kept) or not all(map(is_, now.kept, self._seen.kept)):
+            return False
+        self._seen = now  # only plain values have come, or others than before
+        return True
 
     def trainable(self) -> tuple[Variable, ...]:
         """Return the variables that train, whether or not the modules are frozen."""
@@ -139,6 +146,40 @@ class Contents:
             if all(type(v).trainable is Variable.trainable for v in self.variables):
                 self._trainable = now, found
         return found
+
+
+class _Attributes:
+    """What attributes of modules hold: the values that matter to walks, and the types of all.
+
+    Parameters
+    ----------
+    states
+        The attributes of each module.
+    """
+
+    __slots__ = ("kept", "kinds", "places")
+
+    def __init__(self, states: Sequence[dict[str, Any]]) -> None:
+        self.kinds: list[type] = []
+        self.places: list[int] = []
+        self.kept: list[Any] = []
+        for state in states:
+            self.add(state)
+
+    def add(self, state: dict[str, Any]) -> None:
+        """Note the attributes of another module."""
+        for i, (name, x) in enumerate(list(state.items()), len(self.kinds)):
+            self.kinds.append(type(x))
+            if not name.startswith("_gradtape") and _is_relevant(x) and not _is_plain(x):
+                self.places.append(i)
+                self.kept.append(x)
+
+    def are_in(self, states: Sequence[dict[str, Any]]) -> bool:
+        """Return whether attributes hold the same values, and others of the same types."""
+        values = [*chain.from_iterable(map(dict.values, states))]
+        return [*map(type, values)] == self.kinds and all(
+            map(is_, map(values.__getitem__, self.places), self.kept)
+        )
 
 
 class _Seen:

@@ -134,9 +134,14 @@ class Lowering:
         return [argument_of(node, x, self.owner) for x in inputs if type(x) in SCALARS]
 
     def ufunc(self, op: Op) -> np.ufunc | None:
-        """Return the NumPy ufunc of an op, if it is one."""
+        """Return the NumPy ufunc of an op, if it is one that computes element by element.
+
+        Plans know ufuncs by their names. A plugin's kernel may be a ufunc of another library.
+        """
         kernel = op.kernel_for(self.owner)
-        return kernel if isinstance(kernel, np.ufunc) else None
+        if not isinstance(kernel, np.ufunc) or kernel.signature is not None:
+            return None
+        return kernel if getattr(np, kernel.__name__, None) is kernel else None
 
     def viewing(self, node: Node) -> Callable[..., Any]:
         """Return a function that makes a view of a node's first input."""
@@ -238,6 +243,8 @@ class Lowering:
         view = _view_of(node)
         if not view or len(node.outputs) != 1 or node.witnesses or has_unknown_shapes(node):
             return False
+        if self._is_replaced(node):
+            return False
         if type(x) is not Symbol or any(type(like) is not Symbol for like in likes):
             return False
         (out,) = node.outputs
@@ -277,6 +284,11 @@ class Lowering:
         if any(0 in shape_of(x) for x in (*_symbols(node.inputs), *node.outputs)):
             return "it has no elements"
         return None
+
+    def _is_replaced(self, node: Node) -> bool:
+        """Return whether a plugin replaced the kernel of a node's op, so that it must be called."""
+        assert isinstance(node.op, Op)
+        return registry().replaced(node.op.original.name, self.owner.name) is not None
 
     def _grown(self) -> list[Any]:
         return [self.steps, self.made, self.known, self.shared, self._same, self._equal]
@@ -326,6 +338,8 @@ class Lowering:
         nodes = kernel_graph(node)
         if nodes is None:
             return "its kernel is not a formula"
+        if any(map(self._is_replaced, nodes.nodes)):  # eagerly, NumPy's function computes this part
+            return "a plugin replaced the kernel of an op in its formula"
         before = self.mark()
         try:
             for part in nodes.nodes:

@@ -112,8 +112,10 @@ class Mutator:
         elif kind == 8:
             for variable in module.variables[:1]:
                 variable.trainable = not variable.trainable
-        else:
+        elif self.random.integers(2):
             vars(module)[self.name() * 2 + str(len(vars(module)))] = self.value()
+        else:  # often one that is there
+            object.__setattr__(module, self.name(), self.value())
 
     def mutate(self, container: Any) -> None:
         kind = int(self.random.integers(4))
@@ -156,6 +158,27 @@ def test_a_second_answer_is_the_same_object() -> None:
     model.layers[0].note = 3.0
     model.layers[0].shape = (1, 2)
     assert model.trainable_variables is before
+
+
+def test_attributes_that_are_replaced_directly() -> None:
+    class Own(gt.Module):
+        def __setattr__(self, name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+    model, part = Part(), Own()
+    model.part, part.w, part.later = part, gt.Variable(1.0), None
+    check([model, part])
+    part.w = gt.Variable(2.0)
+    check([model, part])
+    part.later = gt.Variable(3.0)  # in place of None
+    check([model, part])
+    vars(part)["w"] = [gt.Variable(4.0)]
+    check([model, part])
+    vars(model).update(part=Part())
+    check([model, part])
+    part.part = model
+    vars(model)["other"] = vars(model).pop("part")
+    check([model, part])
 
 
 def test_weights_that_build_creates_are_found() -> None:
