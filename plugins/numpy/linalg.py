@@ -116,6 +116,9 @@ def _minors(x: Array) -> Array:
 
 #: Triangular systems are solved in blocks of rows of this size if they have this many rows.
 _ROWS, _MANY_ROWS = 16, 48
+#: The largest product of the greatest numbers in a block and in its inverse for which the inverse
+#: is about as accurate as substitution.
+_WELL_CONDITIONED = 16
 
 
 def solve_triangular_on_numpy(
@@ -128,7 +131,7 @@ def solve_triangular_on_numpy(
         )
         return portable
     below = a if lower else a.swapaxes(-1, -2)
-    return substituted(a, b, inverses_of_blocks(below, unit_diagonal), lower)
+    return substituted(a, b, blocks_with_inverses(below, unit_diagonal), lower)
 
 
 def in_blocks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
@@ -144,8 +147,8 @@ def in_blocks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
     return dtype.char in "fdFD" and shape[-1] >= _MANY_ROWS
 
 
-def inverses_of_blocks(a: Array, unit_diagonal: bool = False) -> Array:
-    """Return the inverses of the blocks on the diagonal; the last one is extended by ones.
+def blocks_with_inverses(a: Array, unit_diagonal: bool = False) -> Array:
+    """Return the blocks on the diagonal and their inverses; the last block is extended by ones.
 
     Parameters
     ----------
@@ -153,33 +156,64 @@ def inverses_of_blocks(a: Array, unit_diagonal: bool = False) -> Array:
         Matrices, of which only the lower triangle is read.
     unit_diagonal
         Whether the diagonal is ones, and is not read.
+
+    Returns
+    -------
+    ndarray
+        Of shape (..., blocks, 2, rows, columns), where the pairs are a block and its inverse.
     """
     size = a.shape[-1]
     count = -(-size // _ROWS)
-    blocks = np.zeros((*a.shape[:-2], count, _ROWS, _ROWS), a.dtype)
+    both = np.zeros((*a.shape[:-2], count, 2, _ROWS, _ROWS), a.dtype)
+    blocks, inverses = both[..., 0, :, :], both[..., 1, :, :]
     for i in range(count):
         here = slice(i * _ROWS, min((i + 1) * _ROWS, size))
         rows = here.stop - here.start
         blocks[..., i, :rows, :rows] = a[..., here, here]
+    np.copyto(blocks, 0, where=np.triu(np.ones((_ROWS, _ROWS), bool), 1))
     diagonal = np.einsum("...ii->...i", blocks)
     if unit_diagonal:
         diagonal[...] = 1
     diagonal[..., -1, size - (count - 1) * _ROWS :] = 1
     if not diagonal.all():
         raise np.linalg.LinAlgError("Singular matrix")
-    inverses: Array = np.linalg.inv(np.tril(blocks))
-    return inverses
+    with np.errstate(all="ignore"):  # the solution tells
+        _invert(blocks, inverses)
+    return both
 
 
-def substituted(a: Array, b: Array, inverses: Array, lower: bool) -> Array:
+def _invert(blocks: Array, inverses: Array) -> None:
+    """Write the inverses of lower triangles, from those of their halves.
+
+    LAPACK's inverse would exchange rows, and be far less accurate.
+    """
+    diagonal = np.einsum("...ii->...i", inverses)
+    np.divide(1, np.einsum("...ii->...i", blocks), diagonal)
+    half = 1
+    while half < _ROWS:
+        block, inverse = (_on_diagonal(x, 2 * half) for x in (blocks, inverses))
+        first, second = slice(None, half), slice(half, None)
+        left = block[..., second, first] @ inverse[..., first, first]
+        np.negative(inverse[..., second, second] @ left, inverse[..., second, first])
+        half *= 2
+
+
+def _on_diagonal(x: Array, size: int) -> Array:
+    """Return a view of the square blocks on the diagonal of matrices."""
+    count = x.shape[-1] // size
+    view: Array = np.einsum("...iaib->...iab", x.reshape(*x.shape[:-2], count, size, count, size))
+    return view
+
+
+def substituted(a: Array, b: Array, blocks: Array, lower: bool) -> Array:
     """Return the solution of triangular systems.
 
     Parameters
     ----------
     a, b
         Matrices, and the right sides.
-    inverses
-        The result of :func:`inverses_of_blocks` for ``a``, transposed if it is not lower.
+    blocks
+        The result of :func:`blocks_with_inverses` for ``a``, transposed if it is not lower.
     lower
         Which triangle of ``a`` is read.
     """
@@ -189,15 +223,46 @@ def substituted(a: Array, b: Array, inverses: Array, lower: bool) -> Array:
         (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), np.result_type(a, b)
     )
     x[...] = b
-    inverses = inverses if lower else inverses.swapaxes(-1, -2)
+    rough = _are_rough(blocks)
+    blocks = blocks if lower else blocks.swapaxes(-1, -2)
     starts = [*enumerate(range(0, size, _ROWS))]
-    for i, start in starts if lower else reversed(starts):
-        here = slice(start, min(start + _ROWS, size))
-        done = slice(0, start) if lower else slice(here.stop, None)
-        rows = x[..., here, :]
-        rest = rows - a[..., here, done] @ x[..., done, :]
-        rows[...] = inverses[..., i, : rows.shape[-2], : rows.shape[-2]] @ rest
+    with np.errstate(all="ignore"):
+        for i, start in starts if lower else reversed(starts):
+            here = slice(start, min(start + _ROWS, size))
+            done = slice(0, start) if lower else slice(here.stop, None)
+            rows = x[..., here, :]
+            count = rows.shape[-2]
+            block, inverse = blocks[..., i, 0, :count, :count], blocks[..., i, 1, :count, :count]
+            rest = rows - a[..., here, done] @ x[..., done, :]
+            rows[...] = inverse @ rest
+            if rough[i]:  # one correction is as accurate as substitution
+                rest -= block @ rows
+                rows += inverse @ rest
+        if not np.isfinite(x).all():
+            _substitute_by_rows(a, b, x, blocks, lower)
     return x
+
+
+def _are_rough(blocks: Array) -> list[bool]:
+    """Return for which blocks a product with the inverse may lose digits."""
+    sizes = np.abs(blocks).max((*range(blocks.ndim - 4), -2, -1))
+    with np.errstate(all="ignore"):
+        found: list[bool] = (~(sizes[:, 0] * sizes[:, 1] <= _WELL_CONDITIONED)).tolist()
+    return found
+
+
+def _substitute_by_rows(a: Array, b: Array, x: Array, blocks: Array, lower: bool) -> None:
+    """Write the solution to ``x`` if inverses overflow, or numbers are not finite.
+
+    Infinities and nan then reach only rows that depend on them.
+    """
+    size = a.shape[-1]
+    x[...] = b
+    for i in range(size) if lower else reversed(range(size)):
+        done = slice(0, i) if lower else slice(i + 1, None)
+        row, place = x[..., i : i + 1, :], i % _ROWS
+        row -= a[..., i : i + 1, done] @ x[..., done, :]
+        row /= blocks[..., i // _ROWS, 0, place, place][..., None, None]
 
 
 #: Kernels by op.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import Node, Symbol
-from ..numpy.linalg import in_blocks, inverses_of_blocks, substituted
+from ..numpy.linalg import blocks_with_inverses, in_blocks, substituted
 from .steps import PlanStep, StepKind, shape_of, symbol_like
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def solve_triangular(lowering: Lowering, node: Node) -> bool:
     if len(shape_of(a)) != 2 or a.dtype != b.dtype or not in_blocks(shape_of(a), out.dtype):
         return False
     below = a if lower else _transposed(lowering, a)
-    key = "inverses of blocks", below, unit
+    key = "blocks and inverses", below, unit
     inverses = lowering.shared.get(key)
     if inverses is None:
-        model = inverses_of_blocks(np.eye(shape_of(a)[-1], dtype=a.dtype))
+        model = blocks_with_inverses(np.eye(shape_of(a)[-1], dtype=a.dtype))
         inverses = lowering.shared[key] = symbol_like(a, model.shape)
-        run: Any = partial(inverses_of_blocks, unit_diagonal=unit)
+        run: Any = partial(blocks_with_inverses, unit_diagonal=unit)
         lowering.steps.append(
-            PlanStep(StepKind.CALL, "inverses_of_blocks", run, (below,), (inverses,), view=False)
+            PlanStep(StepKind.CALL, "blocks_with_inverses", run, (below,), (inverses,), view=False)
         )
     run = partial(_solved, lower=lower)
     lowering.steps.append(

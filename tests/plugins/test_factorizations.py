@@ -129,3 +129,51 @@ def test_the_gradient_of_a_complete_tall_factor_is_refused():
 def test_zeros_on_a_diagonal_are_an_error_that_names_the_op():
     with pytest.raises(np.linalg.LinAlgError, match="solve_triangular"):
         linalg.solve_triangular(gt.zeros((2, 2)), gt.ones(2))
+
+
+# -- triangular systems --------------------------------------------------------------------------
+
+
+def triangle(kind: str, size: int) -> Any:
+    """Return a lower triangle, some of whose blocks are nearly singular."""
+    rng = np.random.default_rng(0)
+    if kind == "Gaussian process":
+        times = np.linspace(0, 1, size)
+        covariance = np.exp(-((times[:, None] - times) ** 2) / 0.02)
+        return np.linalg.cholesky(covariance + 1e-10 * np.eye(size))
+    random = np.tril(rng.standard_normal((size, size)))
+    if kind == "graded":
+        return random * 10.0 ** (-np.arange(size) % 16)[:, None]
+    if kind == "tiny":
+        return (random / size + np.eye(size)) * 1e-310
+    return random
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("kind", ["Gaussian process", "graded", "random", "tiny"])
+@pytest.mark.parametrize("size", [48, 63, 64, 65, 200])
+def test_large_triangular_systems_are_solved_as_accurately_as_by_substitution(
+    size: int, kind: str, lower: bool
+) -> None:
+    a = triangle(kind, size)
+    a = a if lower else np.ascontiguousarray(a[::-1, ::-1])
+    b = a @ np.random.default_rng(1).standard_normal((size, 2))
+    x = linalg.solve_triangular(a, b, lower=lower).numpy()
+    rest = np.abs(a @ x - b)
+    # denormal products are rounded to multiples of the least number
+    bound = 2 * size * np.finfo(float).eps * (np.abs(a) @ np.abs(x)) + size * 5e-324
+    assert (rest <= bound).all()
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [17, 70, 99])
+def test_nan_reaches_only_what_depends_on_it(place: int, value: float, lower: bool) -> None:
+    a = np.eye(100) + np.tril(np.random.default_rng(0).random((100, 100)) / 100)
+    b = np.ones((100, 2))
+    b[place if lower else 99 - place, 1] = value
+    x = linalg.solve_triangular(a if lower else a[::-1, ::-1], b, lower=lower).numpy()
+    x = x if lower else x[::-1]
+    assert np.isfinite(x[:, 0]).all()
+    assert np.isfinite(x[:place, 1]).all()
+    assert not np.isfinite(x[place:, 1]).any()

@@ -51,7 +51,7 @@ def test_a_likelihood_inverts_the_blocks_of_its_factor_once() -> None:
     args = a @ a.T + np.eye(70), b
     assert bits_by("planned", run, *args) == bits_by("plain", run, *args)
     text = explained(run)
-    assert ", inverses_of_blocks" in text  # without a number: once
+    assert ", blocks_with_inverses" in text  # without a number: once
     assert "4 solve_triangular" in text
 
 
