@@ -404,7 +404,7 @@ class Lowering:
         """Add a ufunc of values that only repeat others as one of these, repeated afterwards."""
         (out,) = node.outputs
         inputs = [self._sources.get(x, x) if type(x) is Symbol else x for x in node.inputs]
-        shape = np.broadcast_shapes(*map(shape_of, _symbols(inputs)))
+        shape: Any = broadcast_shapes(*map(shape_of, _symbols(inputs)))
         if 2 * prod(shape) > size_of(out):
             return False
         small = symbol_like(out, shape)
@@ -473,7 +473,7 @@ class Lowering:
                 continue
             tried = [*inputs[:i], source, *inputs[i + 1 :]]
             # the other operands, some of them without their views, decide the shape
-            if np.broadcast_shapes(*map(shape_of, _symbols(tried))) == node.outputs[0].shape:
+            if broadcast_shapes(*map(shape_of, _symbols(tried))) == node.outputs[0].shape:
                 inputs = tried
         return inputs
 

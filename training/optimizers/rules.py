@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["UfuncRule", "by_blocks", "returned"]
 
 Update = TypeVar("Update", bound=Callable[..., Any])
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 
 
 def by_blocks(update: Update) -> Update:

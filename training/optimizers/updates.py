@@ -10,10 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, starmap, zip_longest
 from operator import call
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.extend import (
     KERNEL_CACHES,
@@ -38,9 +37,12 @@ from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
 from .rules import UfuncRule, returned
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 __all__ = ["VariableGroup", "do_step", "traced_step"]
 
-Array = NDArray[Any]
+Array: TypeAlias = "NDArray[Any]"
 Update = Callable[..., tuple[Any, tuple[Any, ...]]]
 
 #: The bytes of an array in one block: a few such blocks fit into a processor's cache.
