@@ -10,6 +10,7 @@ do not depend on where the cuts are.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from _thread import allocate_lock, get_ident
@@ -180,6 +181,9 @@ def in_parallel(run: Callable[[int, int], Any], pieces: Sequence[Part]) -> None:
         _here.inside = True
         _hand_out(job, min(len(pieces), threads()) - 1)
         job.begin()
+    except BaseException:  # of a signal's handler: a thread may be taken from the pool, and asleep
+        _renew_pool()
+        raise
     finally:
         try:
             _here.inside = False
@@ -265,12 +269,10 @@ class _Job:
 def _find_current_core() -> Callable[[], int]:
     """Return the C library's function for the number of the core that runs the current thread."""
     try:
-        import ctypes
-
         found: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
         found()
         os.sched_getaffinity(0)
-    except (ImportError, OSError, AttributeError, TypeError):  # not on Linux
+    except (OSError, AttributeError, TypeError):  # not on Linux
         return lambda: -1
     return found
 
@@ -281,6 +283,7 @@ class _Pool:
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
         self._all: list[_Worker] = []
+        self.is_open = True
 
     def take(self, most: int) -> _Worker | None:
         """Return a thread that does nothing, a new one if there are fewer than ``most``."""
@@ -300,6 +303,12 @@ class _Pool:
     def give(self, worker: _Worker) -> None:
         """Take back a thread."""
         self._idle.append(worker)
+
+    def close(self) -> None:
+        """Let the threads end when they have nothing to do."""
+        self.is_open = False
+        while self._idle:
+            self._idle.pop().end()
 
 
 class _Worker:
@@ -334,6 +343,10 @@ class _Worker:
         busy.add(self._core)
         self._wake.release()
 
+    def end(self) -> None:
+        """Let the thread end."""
+        self._wake.release()
+
     def _avoid(self, busy: set[int]) -> None:
         """Wake up on another core.
 
@@ -349,11 +362,11 @@ class _Worker:
 
     def _loop(self) -> None:
         _here.inside = True
-        while True:
+        while self._pool.is_open:
             self._wake.acquire()
             job, context = self._job, self._context
-            assert job is not None
-            assert context is not None
+            if job is None or context is None:
+                return
             context.run(job.help)
             # a sleeping thread must not keep arrays alive
             self._job = self._context = job = context = None
@@ -381,6 +394,11 @@ class _Now:
 current_core = _find_current_core()
 _here = _Here()
 _now = _Now()
+
+
+def _renew_pool() -> None:
+    _now.pool.close()
+    _now.pool = _Pool()
 
 
 def _after_fork() -> None:

@@ -212,8 +212,11 @@ def _inner_loop(step: PlanStep) -> InnerLoop | None:
 def _is_sum_of_rows(step: PlanStep) -> bool:
     """Return whether a step sums rows, which NumPy adds in order (unlike numbers in a row)."""
     (x,) = step.inputs
-    shape = shape_of(x)
-    rows = step.params["axis"] in (0, (0,)) and len(shape) == 2 and shape[1] > 1 and shape[0] > 1
+    shape, axis = shape_of(x), step.params["axis"]
+    axes = axis if type(axis) is tuple else (axis,)
+    if len(shape) < 2 or None in axes or sorted(axes) != [*range(len(shape) - 1)]:
+        return False
+    rows = shape[-1] > 1 and prod(shape[:-1]) > 1
     return step.op == "add" and rows and x.dtype.kind == "f" and x.dtype == step.out.dtype
 
 
@@ -250,14 +253,17 @@ def _exact() -> frozenset[str]:
     samples = {name: {"exp": small, "log": positive}.get(name, x) for name in FUNCTIONS}
     whole = LoopGroup(x.shape)
     nowhere: Any = None
-    values = {}
+    values: dict[Symbol, Any] = {}
+    forms: dict[PlanStep, Form] = {}
     for name, sample in samples.items():
         given, out = (Symbol(nowhere, x.shape, x.dtype) for _ in range(2))
         values[given], values[out] = sample, np.ones_like(x)
-        run = getattr(np, name)
-        whole.steps.append(PlanStep(StepKind.ELEMENTWISE, name, run, (given,), (out,)))
+        step = PlanStep(StepKind.ELEMENTWISE, name, getattr(np, name), (given,), (out,))
+        whole.steps.append(step)
+        form = form_of(step, FUNCTIONS)
+        assert form is not None
+        forms[step] = form
     whole.close(lambda symbol: True)
-    forms = {step: form_of(step, FUNCTIONS) for step in whole.steps}
     loop = function_of(whole, Source(whole, forms, {}).text, lambda *arrays: None)
     loop(*(values[symbol] for symbol in (*whole.outputs, *whole.inputs)))
     pairs = [(step, step.run(values[step.inputs[0]])) for step in whole.steps]

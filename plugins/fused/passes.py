@@ -171,8 +171,8 @@ def axes_of(
     whole = group.shape
     found: dict[Way, list[int]] = {}
     for x, how in ((x, how) for step in group.members for x, how in ways_of(step)):
-        strides = strided.get(x) or contiguous(shape_of(x))
-        found[x, how] = _WAYS[how](*whole) if how else _broadcast(shape_of(x), strides, whole)
+        own = strided.get(x) or contiguous(shape_of(x))
+        found[x, how] = _WAYS[how](*whole) if how else _broadcast(shape_of(x), own, whole)
     for x in group.outputs:
         found[x, ""] = _broadcast(shape_of(x), contiguous(shape_of(x)), whole)
     lengths: list[int] = []

@@ -121,7 +121,9 @@ class Source:
     def _hints(self) -> list[str]:
         """Return the hints for a short loop; LLVM warns if it cannot follow them."""
         length = self.lengths[-1]
-        if length < 4:
+        # every other number of 8 cannot be read 8 at a time
+        apart = any(strides[-1] > 1 for strides in self.strides.values())
+        if length < 4 or apart:
             return ["!0 = distinct !{!0, !1}", '!1 = !{!"llvm.loop.vectorize.enable", i1 false}']
         return [
             "!0 = distinct !{!0, !1, !2}",
@@ -213,8 +215,8 @@ class Source:
                     with ExitStack() as inside:
                         loop = writer.loop("0", rows, hint=self._hint(split, rows))
                         row = inside.enter_context(loop)
-                        inner = self._nest(range(split + 1, len(self.lengths)))
-                        inner = [inside.enter_context(x) for x in inner]
+                        others = self._nest(range(split + 1, len(self.lengths)))
+                        inner = [inside.enter_context(x) for x in others]
                         whole = writer.place([start, row], [1, 1])
                         local = writer.place([row, *inner], self._around)
                         self._body(number, each, [*places, whole, *inner], local)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -107,7 +108,8 @@ def _window_rows(x: Array, where: Windows) -> Iterator[tuple[Block, Array]]:
         numbers = memory[: (copied + largest) * x.itemsize].view(x.dtype)
         stage, matrix = None, numbers[copied:]
         if planar:
-            stage = np.moveaxis(numbers[:copied].reshape(channels, *shape[:-1]), 0, -1)
+            planes = numbers[:copied].reshape(channels, *shape[:-1])
+            stage = planes.transpose(*range(1, planes.ndim), 0)
         elif copied:
             stage = numbers[:copied].reshape(shape)
         for block, view in _views(x, where, blocks, stage):
@@ -255,13 +257,44 @@ def conv_to_filters_on_numpy(
     return placed(result.transpose(1, 0, 2).reshape(like.shape), out)
 
 
-def _around(where: Windows) -> Windows | None:
-    """Return the windows of positions that see each element; None if positions are apart."""
-    spans = [(n - 1) * d for n, d in zip(where.kernel, where.dilations, strict=True)]
-    pads = [(n - a, n - b) for n, (a, b) in zip(spans, where.pads, strict=True)]
-    if {*where.strides} != {1} or min(map(min, pads)) < 0:
-        return None
-    return Windows(where.out, where.kernel, where.strides, tuple(pads), where.dilations)
+def _along(n: int, axis: int, where: Windows) -> list[tuple[slice, slice, int, tuple[int, int]]]:
+    """Return where along one axis each of several sets of elements lies, and who sees it.
+
+    The windows that see an element and the next one are adjacent if these are a stride apart.
+
+    Returns
+    -------
+    list of tuple
+        The elements, the places in windows that see them, the number of places, and the padding of
+        the windows' positions with which each element has a window of positions.
+    """
+    k, s, d = where.kernel[axis], where.strides[axis], where.dilations[axis]
+    found = []
+    for start in range(min(s, n)):
+        first, place = divmod(start + where.pads[axis][0], s)
+        last, count = first + (n - 1 - start) // s, len(range(place, k, s))
+        pads = (count - 1) * d - first, last - where.out[axis] + 1
+        found.append((slice(start, None, s), slice(place, None, s), count, pads))
+    return found
+
+
+def _sent_back(g: Array, w: Array, where: Windows, out: Array) -> bool:
+    """Send a gradient to images by convolutions with the positions; return False if they cannot."""
+    if any(s != 1 != d for s, d in zip(where.strides, where.dilations, strict=True)):
+        return False
+    axes = [_along(n, i, where) for i, n in enumerate(where.sizes)]
+    if any(count < 1 or min(pads) < 0 for sets in axes for _, _, count, pads in sets):
+        return False
+    spatial = tuple(range(len(axes)))
+    for elements, places, kernel, pads in (zip(*sets, strict=True) for sets in product(*axes)):
+        part = out[(slice(None), *elements)]
+        back = Windows(where.out, kernel, (1,) * len(axes), pads, where.dilations)
+        turned = np.flip(w[places], spatial).swapaxes(-1, -2)
+        if part.flags.c_contiguous:
+            _convolved(g, turned, back, part)
+        else:
+            part[...] = _convolved(g, turned, back, np.empty(part.shape, part.dtype))
+    return True
 
 
 def _images(
@@ -275,27 +308,38 @@ def _images(
     if (groups != 1 and w.shape[-2] != 1) or not g.size or not w.size:
         return placed(convolution.images_of(np, g, w, shape, settings, groups), out)
     where, dtype = Windows(shape[1:-1], w.shape[:-2], **settings), np.result_type(g, w)
-    g, n = np.ascontiguousarray(g), len(where.kernel)
-    back = _around(where)
-    if groups == 1 and back is not None and w.shape[-1] <= _MANY * w.shape[-2]:
-        turned = np.flip(w, tuple(range(n))).swapaxes(-1, -2)
-        return _convolved(g, turned, back, np.empty(shape, dtype) if out is None else out)
+    g = np.ascontiguousarray(g)
+    if groups == 1 and w.shape[-1] <= _MANY * w.shape[-2]:
+        result = np.empty(shape, dtype) if out is None else out
+        if _sent_back(g, w, where, result):
+            return result
+    if groups != 1 and {*where.strides} == {1}:
+        around = tuple(_along(n, i, where)[0][-1] for i, n in enumerate(where.sizes))
+        if min(map(min, around)) >= 0:
+            back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
+            return placed(_depthwise_images(g, w[..., 0, :], back, groups), out)
     total = np.zeros((shape[0], *where.padded_sizes, shape[-1]), dtype)
     if groups == 1:
         _add_up(total, g, w, where)
         return placed(total[where.inside], out)
     for which in _single(g.shape[-1], groups):
         one, weights = np.ascontiguousarray(g[which]), w[..., 0, :][which]
-        if set(where.strides) == {1}:  # the windows around each element, with filters flipped
-            around = tuple([((n - 1) * d,) * 2 for n, d in zip(where.kernel, where.dilations)])
-            back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
-            total += _depthwise_products(
-                one, np.flip(weights, tuple(range(len(where.kernel)))), back
-            )
-            continue
         for place, part in where.parts():
             total[(slice(None), *part)] += one * _row(weights[place], where)
     return placed(total[where.inside], out)
+
+
+def _depthwise_images(g: Array, w: Array, back: Windows, groups: int) -> Array:
+    """Return the sum over the filters of a channel, of their gradient's products with them."""
+    turned = np.flip(w, tuple(range(len(back.kernel))))
+    shares = (
+        _depthwise_products(np.ascontiguousarray(g[which]), turned[which], back)
+        for which in _single(g.shape[-1], groups)
+    )
+    total = next(shares)
+    for share in shares:
+        total += share
+    return total
 
 
 def _add_up(total: Array, g: Array, w: Array, where: Windows) -> None:

@@ -37,7 +37,7 @@ Array: TypeAlias = "NDArray[Any]"
 
 _NUMBERS = ScalarTable(np.array)
 #: The number of elements of a block.
-_BLOCK = 2**13
+_BLOCK = 2**15
 
 
 class _Constants(NamedTuple):

@@ -17,6 +17,7 @@ from ..ops.indexing.getitem import index_add_kernel
 from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
 from ..ops.shapes.diagonals import tril_kernel, triu_kernel
 from ..ops.shapes.splitting import split_kernel
+from ..summing import sum_columns, sums_columns
 from .reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -259,13 +260,14 @@ def _triangle(x: Array, k: int, part: int) -> Array | None:
 
 
 def _tril(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k, 0)
-    return tril_kernel(np, x, k=k) if found is None else found
+    found: Array = tril_kernel(np, x, k=k) if (part := _triangle(x, k, 0)) is None else part
+    return found
 
 
 def _triu(x: Array, *, k: int = 0) -> Array:
-    found = _triangle(x, k - 1, 1) if type(k) is int else None
-    return triu_kernel(np, x, k=k) if found is None else found
+    part = _triangle(x, k - 1, 1) if type(k) is int else None
+    found: Array = triu_kernel(np, x, k=k) if part is None else part
+    return found
 
 
 def _reshape_like(x: Array, like: Array) -> Array:
@@ -306,7 +308,8 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
         extra = x.ndim - len(shape)
         wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 cannot count beyond 2048
         if shape == x.shape[extra:]:  # by far the most common: a bias, a scalar
-            x = add_reduce(x, 0 if extra == 1 else tuple(range(extra)), wide)
+            axis = 0 if extra == 1 else tuple(range(extra))
+            x = (sum_columns if sums_columns(x.shape, axis) else add_reduce)(x, axis, wide)
         else:
             axes = tuple(
                 i for i, n in enumerate(x.shape) if i < extra or (n != 1 and shape[i - extra] == 1)

@@ -121,32 +121,39 @@ _ROWS, _MANY_ROWS = 16, 48
 def solve_triangular_on_numpy(
     a: Array, b: Array, *, lower: bool = False, unit_diagonal: bool = False
 ) -> Array:
-    """Substitute block by block: NumPy lacks this, and its ``solve`` would factorise first.
-
-    The inverses of the blocks on the diagonal come from one call, and the rest are products.
-    """
-    shape, dtype = a.shape, np.result_type(a, b)
-    if dtype.char not in "fdFD" or shape[-1] < _MANY_ROWS or not b.size:
+    """Substitute block by block: NumPy lacks this, and its ``solve`` would factorise first."""
+    if not in_blocks(a.shape, np.result_type(a, b)) or not b.size:
         portable: Array = linear_systems.solve_triangular_kernel(
             np, a, b, lower=lower, unit_diagonal=unit_diagonal
         )
         return portable
-    outer = np.broadcast_shapes(shape[:-2], b.shape[:-2])
-    x = np.empty((*outer, *b.shape[-2:]), dtype)
-    x[...] = b
-    starts = range(0, shape[-1], _ROWS)
-    inverses = _inverses_of_blocks(a, lower, unit_diagonal)
-    for i, start in enumerate(starts) if lower else reversed([*enumerate(starts)]):
-        here = slice(start, min(start + _ROWS, shape[-1]))
-        done = slice(0, start) if lower else slice(here.stop, None)
-        rows = x[..., here, :]
-        rest = rows - a[..., here, done] @ x[..., done, :]
-        rows[...] = inverses[..., i, : rows.shape[-2], : rows.shape[-2]] @ rest
-    return x
+    below = a if lower else a.swapaxes(-1, -2)
+    return substituted(a, b, inverses_of_blocks(below, unit_diagonal), lower)
 
 
-def _inverses_of_blocks(a: Array, lower: bool, unit_diagonal: bool) -> Array:
-    """Return the inverses of the blocks on the diagonal; the last one is extended by ones."""
+def in_blocks(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Return whether triangular systems are solved in blocks.
+
+    Parameters
+    ----------
+    shape
+        The shape of the matrices.
+    dtype
+        The dtype of the solution.
+    """
+    return dtype.char in "fdFD" and shape[-1] >= _MANY_ROWS
+
+
+def inverses_of_blocks(a: Array, unit_diagonal: bool = False) -> Array:
+    """Return the inverses of the blocks on the diagonal; the last one is extended by ones.
+
+    Parameters
+    ----------
+    a
+        Matrices, of which only the lower triangle is read.
+    unit_diagonal
+        Whether the diagonal is ones, and is not read.
+    """
     size = a.shape[-1]
     count = -(-size // _ROWS)
     blocks = np.zeros((*a.shape[:-2], count, _ROWS, _ROWS), a.dtype)
@@ -160,8 +167,37 @@ def _inverses_of_blocks(a: Array, lower: bool, unit_diagonal: bool) -> Array:
     diagonal[..., -1, size - (count - 1) * _ROWS :] = 1
     if not diagonal.all():
         raise np.linalg.LinAlgError("Singular matrix")
-    inverses: Array = np.linalg.inv(np.tril(blocks) if lower else np.triu(blocks))
+    inverses: Array = np.linalg.inv(np.tril(blocks))
     return inverses
+
+
+def substituted(a: Array, b: Array, inverses: Array, lower: bool) -> Array:
+    """Return the solution of triangular systems.
+
+    Parameters
+    ----------
+    a, b
+        Matrices, and the right sides.
+    inverses
+        The result of :func:`inverses_of_blocks` for ``a``, transposed if it is not lower.
+    lower
+        Which triangle of ``a`` is read.
+    """
+    size = a.shape[-1]
+    a = np.ascontiguousarray(a)  # the last digits of products may depend on the order in memory
+    x = np.empty(
+        (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:]), np.result_type(a, b)
+    )
+    x[...] = b
+    inverses = inverses if lower else inverses.swapaxes(-1, -2)
+    starts = [*enumerate(range(0, size, _ROWS))]
+    for i, start in starts if lower else reversed(starts):
+        here = slice(start, min(start + _ROWS, size))
+        done = slice(0, start) if lower else slice(here.stop, None)
+        rows = x[..., here, :]
+        rest = rows - a[..., here, done] @ x[..., done, :]
+        rows[...] = inverses[..., i, : rows.shape[-2], : rows.shape[-2]] @ rest
+    return x
 
 
 #: Kernels by op.

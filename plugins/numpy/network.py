@@ -14,6 +14,7 @@ from ..ops.network import (
     softmax_cross_entropy,
 )
 from ..ops.network.sigmoids import sigmoid_kernel
+from ..summing import sum_columns, sums_columns
 from .reductions import add_reduce, max_reduce
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ Array: TypeAlias = "NDArray[Any]"
 
 _NUMBERS = ScalarTable(np.array)
 _ZEROS = {char: np.zeros((), char) for char in "fd"}
+#: The largest number of channels that are repeated for longer rows.
+_FEW = 128
 
 
 def relu_on_numpy(x: Array) -> Array:
@@ -118,6 +121,19 @@ def _as_rows(x: Array, axis: int, *channels: Array) -> Array | None:
     return x if rank == 2 else x.reshape(-1, x.shape[-1])
 
 
+def _column_sums(rows: Array) -> Array:
+    found: Array = (sum_columns if sums_columns(rows.shape, 0) else add_reduce)(rows, 0)
+    return found
+
+
+def _in_long_rows(x: Array, *channels: Array) -> tuple[Array, ...]:
+    """Return rows of channels, and numbers per channel, as longer rows: NumPy prefers long axes."""
+    times = x.shape[-2] if x.ndim > 2 and x.shape[-1] <= _FEW else 1
+    if times == 1:
+        return x.reshape(-1, x.shape[-1]), *channels
+    return x.reshape(-1, times * x.shape[-1]), *[np.tile(c, times) for c in channels]
+
+
 def batch_norm_training_on_numpy(
     x: Array, gamma: Array, beta: Array, *, axis: int = -1, epsilon: float = 1e-3
 ) -> tuple[Array, Array, Array]:
@@ -125,14 +141,17 @@ def batch_norm_training_on_numpy(
     if rows is None:
         return normalization.batch_norm_kernel(np, x, gamma, beta, axis=axis, epsilon=epsilon)
     share = _NUMBERS[1 / len(rows), x.dtype]
-    mean = add_reduce(rows, 0)
+    mean = _column_sums(rows)
     mean *= share
-    y = rows - mean
-    variance = np.einsum("ij,ij->j", y, y)
+    y, shift = _in_long_rows(x, mean)
+    y = y - shift
+    centred = y.reshape(rows.shape)
+    variance = np.einsum("ij,ij->j", centred, centred)
     variance *= share
     factor = variance + _NUMBERS[epsilon, x.dtype]
     np.sqrt(factor, factor)
     np.divide(gamma, factor, factor)
+    _, factor, beta = _in_long_rows(x, factor, beta)
     y *= factor
     y += beta
     return y.reshape(x.shape), mean, variance
@@ -156,9 +175,10 @@ def batch_norm_gradient_on_numpy(
             np, gy, gmean, gvariance, x, gamma, mean, variance, axis=axis, epsilon=epsilon
         )
     upstream = gy.reshape(rows.shape)
-    centred = rows - mean
-    gbeta = add_reduce(upstream, 0)
-    ggamma = np.einsum("ij,ij->j", upstream, centred)
+    centred, origin = _in_long_rows(x, mean)
+    centred = centred - origin
+    gbeta = _column_sums(upstream)
+    ggamma = np.einsum("ij,ij->j", upstream, centred.reshape(rows.shape))
     root = variance + _NUMBERS[epsilon, x.dtype]
     np.sqrt(root, root)
     np.reciprocal(root, root)
@@ -173,7 +193,8 @@ def batch_norm_gradient_on_numpy(
     slope *= share
     shift = gmean - factor * gbeta
     shift *= share
-    gx = upstream * factor
+    gx, factor, slope, shift = _in_long_rows(gy.reshape(x.shape), factor, slope, shift)
+    gx = gx * factor
     centred *= slope
     gx += centred
     gx += shift

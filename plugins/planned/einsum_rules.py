@@ -64,10 +64,10 @@ def _product(
         elif turn:
             turned[side] = True
         factors.append(matrix)
-    rows, columns = (factors[i].shape[-2 + i] for i in (0, 1))
-    rows = factors[0].shape[-1] if turned.get("left") else rows
-    columns = factors[1].shape[-2] if turned.get("right") else columns
-    product = symbol_like(out, (*shape_of(factors[0])[:-2], rows, columns))
+    left, right = map(shape_of, factors)
+    rows = left[-1] if turned.get("left") else left[-2]
+    columns = right[-2] if turned.get("right") else right[-1]
+    product = symbol_like(out, (*left[:-2], rows, columns))
     same = shape_of(product) == shape_of(out)
     target = out if same else product
     target = lowering.add(StepKind.PRODUCT, "matmul", np.matmul, factors, target, **turned)

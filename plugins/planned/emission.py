@@ -22,7 +22,7 @@ from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
 from .sharing import call_into, write_shared
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
-from .writing import in_blocks, placed_parts, write_group, write_parts
+from .writing import arguments_of, in_blocks, placed_parts, write_group, write_parts
 
 #: The kinds of steps that may write to a part of a larger array.
 _PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
@@ -284,7 +284,7 @@ class Emission:
     # -- steps ---------------------------------------------------------------------------------
 
     def _step(self, step: PlanStep, moment: int) -> None:
-        call = f"{self.bind(step.run, 'k')}({', '.join(self.arguments(step))}"
+        call = f"{self.bind(step.run, 'k')}({', '.join(arguments_of(self, step))}"
         if step.kind is StepKind.VIEW and self._static(step):
             return
         if step.kind is StepKind.LOOP:

@@ -115,14 +115,15 @@ class Hoisting:
         sizes = [prod(x.shape or ()) * np.dtype(x.dtype).itemsize for x in node.outputs]
         return bool(self.settings["length"] * sum(sizes) <= _LARGEST)
 
-    def _part(self, nodes: Sequence[Node], wanted: set[Symbol]) -> Graph:
-        """Return a graph of some nodes, whose outputs are what is wanted of their results."""
+    def _part(self, nodes: Sequence[Node], read: set[Symbol]) -> Graph:
+        """Return a graph of some nodes, whose outputs are those results that others read."""
         part = Graph(self._program.name)
         made = {y: None for node in nodes for y in node.outputs}
-        read = _ordered(nodes)
-        part.constants = {x: y for x, y in self._program.constants.items() if x in {*read}}
-        part.inputs = [x for x in read if x not in made and x not in part.constants]
-        part.nodes, part.outputs = list(nodes), [x for x in made if x in wanted]
+        given = [x for x in _ordered(nodes) if x not in made]
+        constants = self._program.constants
+        part.constants = {x: constants[x] for x in given if x in constants}
+        part.inputs = [x for x in given if x not in constants]
+        part.nodes, part.outputs = list(nodes), [x for x in made if x in read]
         return part
 
     def _leave(self, lowering: Lowering, left: list[Node]) -> None:

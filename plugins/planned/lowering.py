@@ -91,6 +91,8 @@ class Lowering:
         self.optional: set[Symbol] = set()
         #: By a known value with repetitions, the one without them.
         self.repeated: dict[Symbol, Symbol] = {}
+        #: Values that rules have added and may use again, by keys of their own.
+        self.shared: dict[Any, Symbol] = {}
         self._same: dict[Symbol, Symbol] = {}
         self._equal: dict[Any, Symbol] = {}
         self._sources: dict[Symbol, Symbol] = {}
@@ -177,7 +179,7 @@ class Lowering:
         return known
 
     def inlined(self, graph: Graph, values: Sequence[Any]) -> list[Any]:
-        """Add the steps of another graph, for these inputs; return its outputs."""
+        """Add the steps of another graph with given inputs; return its outputs."""
         for x, value in zip(graph.inputs, values, strict=True):
             self.same(x, value)
         self.known.update(local_constants(graph, ()))
@@ -277,7 +279,7 @@ class Lowering:
         return None
 
     def _grown(self) -> list[Any]:
-        return [self.steps, self.made, self.known, self._same, self._equal]
+        return [self.steps, self.made, self.known, self.shared, self._same, self._equal]
 
     def call_lines(self) -> list[str]:
         """Return a line for each op that runs as a call of its kernel, with the reason."""

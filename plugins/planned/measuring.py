@@ -6,7 +6,6 @@ Both ways give the same bits, so a decision that noise has changed costs time an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 from time import thread_time
 from typing import Any
 
@@ -113,11 +112,17 @@ class MeasuredLoops(Emitter):
         if loop is None:
             return None
         ways = GroupAlone(group).function(loop), GroupAlone(group).function()
+        arrays = [_values(x, i, group.strides.get(x)) for i, x in enumerate(symbols)]
         with np.errstate(all="ignore"):
-            mine, other = _times(ways, list(map(_values, symbols, count())))
+            mine, other = _times(ways, arrays)
         if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
             return None
-        return f"measured: {mine * 1e6:.3g} µs as a loop, {other * 1e6:.3g} µs as ufuncs"
+        return f"measured: {in_microseconds(mine)} as a loop, {in_microseconds(other)} as ufuncs"
+
+
+def in_microseconds(seconds: float) -> str:
+    """Return a duration as text."""
+    return f"{round(seconds * 1e6, 1 if seconds < 1e-4 else None):,} µs"
 
 
 def in_words(error: Exception) -> str:
@@ -176,12 +181,21 @@ class _Steps(Lowering):
         self.known, self.reads, self.updates = {}, {}, {}
 
 
-def _values(x: Symbol, seed: int) -> Any:
+def _values(x: Symbol, seed: int, strides: Sequence[int] | None) -> Any:
     """Return an array for a value: numbers that cause no warnings in most computations."""
-    numbers = np.asarray(np.random.default_rng(seed).random(shape_of(x), np.float32))
-    if x.dtype.kind == "b":
-        return numbers < 0.5
-    return (numbers + 0.5 if x.dtype.kind in "fc" else 1 + 3 * numbers).astype(x.dtype)
+    shape, dtype = shape_of(x), np.dtype(x.dtype)
+    array = np.empty(shape, dtype)
+    if strides is not None:
+        ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+        start = -sum(end for end in ends if end < 0)
+        memory = np.empty(start + sum(end for end in ends if end > 0) + dtype.itemsize, np.uint8)
+        array = np.ndarray(shape, dtype, memory, start, strides)
+    numbers = np.random.default_rng(seed).random(shape, np.float32)
+    if dtype.kind == "b":
+        array[...] = numbers < 0.5
+    else:
+        array[...] = numbers + 0.5 if dtype.kind in "fc" else 1 + 3 * numbers
+    return array
 
 
 def _times(ways: Sequence[Callable[..., Any]], arrays: Sequence[Any]) -> list[float]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from ..summing import sum_columns, sums_columns
 from .choices import choice
 from .einsum_rules import einsum, einsum_adjoint, transposed
 from .hoisting import Hoisting
@@ -24,6 +25,7 @@ from .one_hot import one_hot_product
 from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
+from .triangular import solve_triangular
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -51,7 +53,10 @@ def _reduce(
     """Add a reduction, by the quickest function with NumPy's bits."""
     run: Callable[..., Any] | None = None
     if ufunc is np.add and lowering.on_host:
-        run = short_sum(shape_of(x), params["axis"], x.dtype)
+        shape, axis = shape_of(x), params["axis"]
+        run = short_sum(shape, axis, x.dtype)
+        if run is None and sums_columns(shape, axis):
+            run = sum_columns
     lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
@@ -294,6 +299,20 @@ def _concatenate(lowering: Lowering, node: Node) -> bool:
     return True
 
 
+def _stack(lowering: Lowering, node: Node) -> bool:
+    """Join the parts, each with one more axis."""
+    (out,), axis = node.outputs, node.params.get("axis", 0)
+    if any(x.dtype != out.dtype for x in node.inputs) or type(axis) is not int:
+        return False
+    axis %= len(shape_of(out))
+    shape = (*shape_of(out)[:axis], 1, *shape_of(out)[axis + 1 :])
+    if not lowering.on_host or any(size_of(x) != prod(shape) for x in node.inputs):
+        return False
+    parts = [reshaped(lowering, x, shape) for x in node.inputs]
+    lowering.add(StepKind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
+    return True
+
+
 def _repeated(lowering: Lowering, node: Node) -> bool:
     """Note where NumPy would broadcast by itself; the view remains for steps that need it."""
     x, (out,) = node.inputs[0], node.outputs
@@ -468,8 +487,10 @@ RULES: dict[str, Rule] = {
             "gelu_slope": _gelu,
             "relu": _relu,
             "sigmoid": _sigmoid,
+            "solve_triangular": solve_triangular,
             "split": _split,
             "concatenate": _concatenate,
+            "stack": _stack,
             "broadcast_like": _repeated,
             "broadcast_to": _repeated,
             "unreduce_like": _unreduced,

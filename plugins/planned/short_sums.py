@@ -17,6 +17,8 @@ import numpy as np
 
 from .steps import Shape
 
+# NumPy's stubs do not know positional keepdims
+_reduce: Any = np.add.reduce
 #: NumPy adds rows of fewer elements in order, and longer ones in several partial sums.
 _FEW = 8
 #: The minimum number of sums, the maximum of elements of a short row, and of all elements.
@@ -55,7 +57,7 @@ def short_sum(shape: Shape, axis: Any, dtype: Any) -> Callable[..., Any] | None:
 def _sum_of_few(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> Any:
     """Add the first elements of all rows, the second ones, and so on."""
     if not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
-        return np.add.reduce(x, axis, dtype, out, keepdims)
+        return _reduce(x, axis, dtype, out, keepdims)
     rows = x.reshape(-1, _only(x, axis))
     total = np.empty(len(rows), x.dtype) if out is None else out.reshape(-1)
     np.add(rows[:, 0], rows[:, 1], total)
@@ -68,7 +70,7 @@ def _sum_of_few(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> Any:
 def _sum_of_short(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> Any:
     """Add short rows to short rows."""
     if not x.flags.c_contiguous or (out is not None and not out.flags.c_contiguous):
-        return np.add.reduce(x, axis, dtype, out, keepdims)
+        return _reduce(x, axis, dtype, out, keepdims)
     axis = (axis[0] if type(axis) is tuple else axis) % x.ndim
     outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     total = np.empty((outer, inner), x.dtype) if out is None else out.reshape(outer, inner)

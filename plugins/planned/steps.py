@@ -207,7 +207,9 @@ class LoopGroup:
             numbers.update((x, len(numbers) + i) for i, x in enumerate(step.outputs))
             results = tuple((shape_of(x), np.dtype(x.dtype).name) for x in step.outputs)
             steps.append((step.op, given, results, repr(step.params)))
-        inputs = tuple((shape_of(x), np.dtype(x.dtype).name) for x in self.inputs)
+        inputs = tuple(
+            (shape_of(x), np.dtype(x.dtype).name, self.strides.get(x)) for x in self.inputs
+        )
         return self.shape, inputs, tuple(steps), tuple(numbers[x] for x in self.outputs)
 
     def by_numpy(self, *arrays: Any) -> None:

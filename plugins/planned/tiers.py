@@ -3,7 +3,7 @@
 Loops are compiled in the background, so the first call is as cheap as without them, and a program
 that ends soon never pays for a compiler. Then calls alternate between both plans until one of them
 has proved faster. Both share the memory of packed variables and give the same bits, so a switch
-between two calls changes nothing but their duration.
+between two calls changes only their duration.
 
 Loops come from an executor with the attribute ``emitter``, a function that returns an
 :class:`Emitter` whose loops give NumPy's bits.
@@ -20,7 +20,7 @@ from ...core.extend import registry, warn_user
 from .background import BACKGROUND, Interrupted
 from .combining import Emitter
 from .emission import Emission
-from .measuring import LoopSource, MeasuredLoops, in_words
+from .measuring import LoopSource, MeasuredLoops, in_microseconds, in_words
 
 if TYPE_CHECKING:
     from .plan import Plans
@@ -142,7 +142,7 @@ class TieredPlan:
             return
         ufuncs, loops = self._times
         faster = _is_faster(loops, ufuncs)
-        us = f"{loops * 1e6:.3g} µs a call with them, {ufuncs * 1e6:.3g} µs without"
+        us = f"{in_microseconds(loops)} a call with them, {in_microseconds(ufuncs)} without"
         self.told = f"in use: {us}" if faster else f"not in use: {us}"
         self._settle(int(faster))
 

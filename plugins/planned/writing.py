@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from ...core.extend import Symbol, pays, threads
 from .sharing import PartWriter, SharedLines, aligned_rows, call_into, work_of
-from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, symbol_like
+from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, size_of, symbol_like
 
 if TYPE_CHECKING:
     from .emission import Emission
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The size in bytes from which a group processes arrays in blocks, and the size of a block.
 _LARGE, _BLOCK = 2**18, 2**16
+#: The longest rows of which several copies are read at a time, and the minimum number of them.
+_FEW, _REPEATED = 2**7, 2**9
 #: The least and the largest size of a block if threads share the blocks. Each step takes Python's
 #: lock once for a block: with smaller ones, threads mostly wait for it.
 _SHARED_LEAST, _SHARED_MOST = 2**18, 2**19
@@ -39,6 +42,7 @@ class _Scratch:
         self.shape = shape if lines.inline else (copies, *shape)
         self.even = even
         self._owned: dict[str, Any] = {}
+        self._held: list[Symbol] = []
         self._free: dict[Any, list[str]] = {}
 
     def take(self, out: Symbol) -> str:
@@ -64,9 +68,15 @@ class _Scratch:
             if expression not in free:
                 free.append(expression)
 
+    def hold(self, symbol: Symbol) -> str:
+        """Return the name of a buffer that lasts until the end of the group."""
+        name = self.emission.buffer(symbol)
+        self._held.append(symbol)
+        return name
+
     def close(self) -> None:
         """Free the memory for later steps."""
-        for symbol in self._owned.values():
+        for symbol in (*self._owned.values(), *self._held):
             slot = self.emission.slots.pop(symbol)
             self.emission.free.setdefault(bytes_of(symbol), []).append(slot)
 
@@ -93,7 +103,14 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
     def here(x: Symbol) -> str:
         if x in names:
             return names[x]
-        name = lines.name(emission.name(x))
+        name = emission.name(x)
+        wide = repeated_shape(x, shape)
+        if wide is not None:
+            repeated = scratch.hold(symbol_like(x, wide))
+            emission.lines.append(f"{repeated}[...] = {name}")
+            names[x] = lines.name(repeated)
+            return names[x]
+        name = lines.name(name)
         if whole or len(shape_of(x)) < len(shape) or shape_of(x)[0] == 1:
             return name
         if name not in sliced:
@@ -125,6 +142,47 @@ def write_group(emission: Emission, group: LoopGroup, outputs: Container[Symbol]
         lines.body = [*block, *(f"    {line}" for line in lines.body)]
         lines.close(SharedLines(shape[0], work_of(group.steps), rows, copies))
     scratch.close()
+
+
+def repeated_shape(x: Symbol, shape: Shape) -> Shape | None:
+    """Return the shape of copies of a row that a step should read in its place, if it should.
+
+    NumPy runs a loop along the axes that operands have in common. A loop along a few channels takes
+    longer to start than to run.
+
+    Parameters
+    ----------
+    x
+        An operand of an elementwise step.
+    shape
+        The shape of the step.
+    """
+    mine = shape_of(x)
+    if len(shape) < 3 or not mine or size_of(x) != mine[-1] or mine[-1] != shape[-1]:
+        return None
+    if not 1 < shape[-1] <= _FEW or shape[-2] < 2 or prod(shape[:-1]) < _REPEATED:
+        return None
+    return shape[-2:]
+
+
+def arguments_of(emission: Emission, step: PlanStep) -> list[str]:
+    """Return the arguments of a step, with copies of its short rows where these are faster."""
+    held: list[Symbol] = []
+
+    def here(x: Symbol) -> str:
+        wide = repeated_shape(x, step.space) if step.kind is StepKind.ELEMENTWISE else None
+        if wide is None:
+            return emission.name(x)
+        held.append(symbol_like(x, wide))
+        name = emission.buffer(held[-1])
+        emission.lines.append(f"{name}[...] = {emission.name(x)}")
+        return name
+
+    arguments = step.arguments(here, emission.bind_scalar)
+    # free for later steps: the result is larger, and does not get these buffers
+    for symbol in held:
+        emission.free.setdefault(bytes_of(symbol), []).append(emission.slots.pop(symbol))
+    return arguments
 
 
 def in_blocks(group: LoopGroup) -> bool:
@@ -197,12 +255,12 @@ def placed_parts(
 def _parts(emission: Emission, step: PlanStep, free: set[Symbol]) -> list[str]:
     """Return the names of a result's parts; they become the names of the ``free`` values."""
     out, axis = step.out, step.params["axis"]
+    number: int | None
     if out not in emission.names:
         slot = emission.arena.slot(bytes_of(out))
-        number = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
-        emission.names[out] = emission.array(number)
-    else:
-        number = emission.number_of(out)
+        made = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
+        emission.names[out] = emission.array(made)
+    number = emission.number_of(out)
     parts, end = [], 0
     for x in step.inputs:
         start, end = end, end + shape_of(x)[axis]

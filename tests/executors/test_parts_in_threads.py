@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -49,6 +50,14 @@ def with_one_thread(function: Callable[[], Any]) -> Any:
 # -- the pool --------------------------------------------------------------------------------------
 
 
+def wait_for_the_pool() -> None:
+    """Wait until all threads of the pool are asleep: one that is not yet would not be used."""
+    end = time.monotonic() + 30
+    while len(pool._now.pool._idle) < len(pool._now.pool._all):
+        assert time.monotonic() < end, "a thread was lost"
+        time.sleep(0.001)
+
+
 @pytest.mark.parametrize("length", [1, 2, 3, 63, 64, 65, 128, 1000])
 @pytest.mark.parametrize("multiple", [1, 2, 64])
 def test_parts_cover_all_positions_once(length: int, multiple: int) -> None:
@@ -74,6 +83,7 @@ def test_parts_run_in_several_threads_and_the_first_in_the_callers() -> None:
         started.wait()
         seen[a] = threading.get_ident()
 
+    wait_for_the_pool()
     pool.in_parallel(run, pool.parts(30, 10**9))
     assert sorted(seen) == [0, 10, 20]
     assert len(set(seen.values())) == 3
@@ -88,6 +98,7 @@ def test_the_error_of_the_first_part_is_raised() -> None:
         if a:
             raise KeyError(a)
 
+    wait_for_the_pool()
     with pytest.raises(KeyError, match="10"):
         pool.in_parallel(run, pool.parts(30, 10**9))
 
@@ -164,7 +175,7 @@ class Stopped(BaseException):
     """What a signal's handler raises, as KeyboardInterrupt."""
 
 
-def test_an_interrupt_anywhere_leaves_no_part_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_anywhere_leaves_no_part_running() -> None:
     begun: list[int] = []
     ended: list[int] = []
     zeros = np.zeros(20_000)
@@ -202,11 +213,12 @@ def test_an_interrupt_anywhere_leaves_no_part_running(monkeypatch: pytest.Monkey
         now = len(begun)
         assert len(ended) == now
         assert not pool._here.inside
-        if not pool._now.pool._idle:  # a thread that was taken but not woken is lost
-            monkeypatch.setattr(pool._now, "pool", pool._Pool())
         number += 1
     assert number > 100
     assert len(begun) == len(ended) >= 3
+    together = threading.Barrier(3, timeout=30)
+    wait_for_the_pool()
+    pool.in_parallel(lambda a, z: together.wait() and None, [(0, 1), (1, 2), (2, 3)])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

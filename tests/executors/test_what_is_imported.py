@@ -76,6 +76,10 @@ def test_an_executor_for_numpy_alone_imports_none_of_them(executor: str) -> None
     assert imported(TRAINING, executor) == set()
 
 
+def test_a_compiled_program_of_few_calls_imports_none_of_them() -> None:
+    assert imported(TRAINING.replace("range(6)", "range(3)")) == set()
+
+
 def test_a_compiled_program_imports_no_jax() -> None:
     assert not imported(TRAINING) & {"jax", "jaxlib", "torch", "onnx"}
 

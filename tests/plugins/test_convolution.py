@@ -164,6 +164,29 @@ def random_windows(rng, channels):
     return shape, (*kernel, channels, int(rng.integers(1, 20))), settings
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_depthwise_kernels_agree_for_random_windows(seed):
+    rng = np.random.default_rng(seed)
+    groups, times = rng.integers(2, 5, 2).tolist()
+    shape, (*kernel, _, _), settings = random_windows(rng, groups)
+    settings["groups"] = groups
+    x, w = (rng.integers(-4, 5, s).astype("f") for s in (shape, (*kernel, 1, groups * times)))
+    if seed % 3 == 0:
+        w = w[..., :groups]
+    registry = gt.registry()
+    y = registry.ops["conv"].kernel(np, x, w, **settings)
+    g = rng.integers(-4, 5, y.shape).astype("f")
+    for name, arrays in [
+        ("conv", (x, w)),
+        ("conv_to_images", (g, w, x)),
+        ("conv_to_filters", (g, x, w)),
+    ]:
+        want = registry.ops[name].kernel(np, *arrays, **settings)
+        out = np.full(want.shape, np.nan, want.dtype)
+        assert registry.kernels[name, "numpy"](*arrays, **settings, out=out) is out
+        np.testing.assert_array_equal(out, want)
+
+
 def array_in_any_layout(rng, values):
     """Return the same values, perhaps with other strides."""
     return values if rng.integers(2) else np.asfortranarray(values)
@@ -238,6 +261,27 @@ def test_pooling_kernels_agree_for_random_windows(seed, monkeypatch):
         np.testing.assert_array_equal(found, want)
         np.testing.assert_array_equal(out, want)
         assert found.dtype == want.dtype
+
+
+@pytest.mark.parametrize("executor", ["planned", "fused"])
+@pytest.mark.parametrize("shape", [(5, 16, 16, 3), (70, 16, 16, 8), (9, 32, 32, 16), (600, 5)])
+def test_a_compiled_function_of_short_rows_has_the_bits_of_the_plain_one(shape, executor):
+    if executor == "fused":
+        pytest.importorskip("llvmlite")
+    channels = shape[-1]
+    x, (a, b) = R(*shape).astype("f"), R(2, channels).astype("f")
+    c = R(*(1,) * (len(shape) - 1), channels).astype("f")
+
+    def run(x, a, b, c):
+        y = gt.clip(gt.tanh(x * a + b) - c, gt.minimum(a, b), gt.maximum(a, b))
+        axes = tuple(range(len(shape) - 1))
+        sums = gt.sum(y * x, axis=axes), gt.sum(y * x - c, axis=axes, keepdims=True)
+        return y, x + a, *sums, gt.sum(-0.0 * gt.abs(x), axis=axes)
+
+    found = (gt.function(run, executor=how)(x, a, b, c) for how in (executor, "plain"))
+    for mine, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_array_equal(np.signbit(mine), np.signbit(theirs))
 
 
 @pytest.mark.parametrize("executor", ["planned", "fused"])

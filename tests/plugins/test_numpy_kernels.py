@@ -30,6 +30,7 @@ TRIANGULAR = [
 NETWORK = [
     *TRIANGULAR,
     *(sample for sample in network_kernels.KERNELS if sample[0] in KERNELS),
+    *(("gelu", (x,), {"approximate": tanh}) for x in (M, -5.0 * M) for tanh in (False, True)),
     *(("gelu_slope", (x,), {}) for x in (M, 0.01 * M, -5.0 * M, network_kernels.NEAR_ROOTS)),
 ]
 REDUCE = [{}, {"axis": 0}, {"axis": -1, "keepdims": True}, {"axis": (0, 1)}, {"axis": (-1,)}]

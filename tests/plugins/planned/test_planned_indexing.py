@@ -73,3 +73,17 @@ def test_the_gradients_of_reads_with_new_axes_are_added() -> None:
     run, args = gradient_of_reads([(slice(None), None), (None, ...), (...,)])
     assert bits_by("planned", run, *args) == bits_by("plain", run, *args)
     assert "a call" not in explained(run)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_stacks_are_joined(axis: int) -> None:
+    @gt.function
+    def run(x: Any, y: Any) -> list[Any]:
+        with gt.GradientTape() as tape:
+            tape.watch([x, y])
+            z = gt.stack([x * 2.0, y, x, y[::-1]], axis=axis)
+        return [z, *tape.gradient(z, [x, y])]
+
+    args = values(5, 3), values(5, 3)[::-1]
+    assert bits_by("planned", run, *args) == bits_by("plain", run, *args)
+    assert "kernel of stack" not in explained(run)
