@@ -126,7 +126,7 @@ def publish_rest(module_name: str, rest: str) -> None:
 
 def _imported(module: ModuleType, without: Collection[str]) -> list[str]:
     """Return the names that a module imports in order to publish them."""
-    others = ("annotations", "publish", *without)
+    others = ("TYPE_CHECKING", "annotations", "publish", "publish_rest", *without)
     held = [x for x, value in vars(module).items() if not isinstance(value, ModuleType)]
     return sorted(x for x in held if not x.startswith("_") and x not in others)
 

@@ -241,6 +241,7 @@ TYPES_UPWARD = {
         "tapes override methods of Recorder, whose parameters are these very classes"
     ),
     "core.base.table: registry": "it returns the registry to all of core",
+    "core.extend: later": "names that it offers, and imports when one of them is first used",
 }
 
 
