@@ -53,7 +53,6 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.jax.communicator: plugins.jax.steps
         plugins.jax.engine: jax
         plugins.jax.engine: plugins.jax.communicator
-        plugins.jax.engine: plugins.jax.joining
         plugins.jax.joining: jax
         plugins.numpy.backend: (by name)
         plugins.numpy.backend: threadpoolctl
