@@ -289,7 +289,7 @@ class _Kernels(_Paired):
 
 
 def _at_places(registry: Any, kind: str, table: dict[Any, Any], of: Any) -> dict[Any, Any]:
-    """Return the objects that plugins named by their places; leave out those that cannot be had."""
+    """Return the objects that plugins named by their places; without those that are not there."""
     made = {}
     for name, place in [(x, y) for x, y in table.items() if type(y) is str]:
         try:

@@ -20,7 +20,7 @@ from .spmd import Replicas
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .engine import Launch
+    from .joining import Launch
 
 Array: TypeAlias = "NDArray[Any]"
 # Longer messages are padded to a power of two, so that few lengths are compiled.

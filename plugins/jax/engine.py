@@ -15,6 +15,7 @@ from ...core.extend import (
     Engine,
     Launcher,
     hookimpl,
+    lazy_module,
     registry,
 )
 
@@ -99,11 +100,9 @@ class JaxEngine(Engine):
         reason = self.unavailable()
         if reason is not None:
             raise BackendUnavailable(reason)
-        from .communicator import JaxCommunicator
-        from .joining import Launch
-
-        launch = Launch.of(options)
+        launch = lazy_module("plugins.jax.joining").Launch.of(options)
         launch.join()
+        from .communicator import JaxCommunicator
 
         return JaxCommunicator(launch)
 
