@@ -3,8 +3,8 @@
 Training steps ask for a model's variables again and again. What a walk through the model found
 serves until an attribute of a module inside is set or deleted, or a container changes. A module
 replaces its *stamp* when an attribute changes that may hold variables or modules. Lists and dicts
-do not report changes, nor does code that writes into ``vars(module)`` or calls
-``object.__setattr__``. So each use compares what the walk saw with what is there.
+do not report changes. Code that writes into ``vars(module)`` or calls ``object.__setattr__`` does
+not either. So each use compares what the walk saw with what is there.
 """
 
 from __future__ import annotations

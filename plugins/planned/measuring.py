@@ -1,6 +1,6 @@
 """Loops that are faster than NumPy here: each group is timed once in a process, both ways.
 
-Both ways give the same bits, so a decision that noise has changed costs time and nothing else.
+Both ways must give the same bits, so a decision that noise has changed costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LoopSource:
         self.warning: str | None = None
         self._warned = False
 
-    def failed(self, error: Exception) -> str:
+    def failed(self, error: BaseException) -> str:
         """Note that a plan with loops could not be made; return why."""
         told = in_words(error)
         if not self.reasons:  # no loop has ever been compiled
@@ -115,6 +115,8 @@ class MeasuredLoops(Emitter):
         arrays = [_values(x, i, group.strides.get(x)) for i, x in enumerate(symbols)]
         with np.errstate(all="ignore"):
             mine, other = _times(ways, arrays)
+            if not trial.left and not _agree((ways[0], group.by_numpy), arrays, len(group.outputs)):
+                return "its loop does not give NumPy's bits"
         if mine <= other or trial.left:  # what it leaves to NumPy depends on the values
             return None
         return f"measured: {in_microseconds(mine)} as a loop, {in_microseconds(other)} as ufuncs"
@@ -125,7 +127,7 @@ def in_microseconds(seconds: float) -> str:
     return f"{round(seconds * 1e6, 1 if seconds < 1e-4 else None):,} µs"
 
 
-def in_words(error: Exception) -> str:
+def in_words(error: BaseException) -> str:
     """Return why there are no loops, in one line."""
     expected = isinstance(error, BackendUnavailable)
     told = str(error) if expected else f"{type(error).__name__}: {error}"
@@ -196,6 +198,17 @@ def _values(x: Symbol, seed: int, strides: Sequence[int] | None) -> Any:
     else:
         array[...] = numbers + 0.5 if dtype.kind in "fc" else 1 + 3 * numbers
     return array
+
+
+def _agree(ways: Sequence[Callable[..., Any]], arrays: Sequence[Any], count: int) -> bool:
+    """Return whether both functions write the same to the first arrays: a plugin's loop may not."""
+    written = []
+    for run in ways:
+        for x in arrays[:count]:
+            x.fill(1)
+        run(*arrays)
+        written.append([x.tobytes() for x in arrays[:count]])
+    return written[0] == written[1]
 
 
 def _times(ways: Sequence[Callable[..., Any]], arrays: Sequence[Any]) -> list[float]:

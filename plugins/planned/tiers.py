@@ -128,7 +128,7 @@ class TieredPlan:
                 plan = owner.with_emitter(self._plans[0], MeasuredLoops(source))
         except Interrupted:
             raise
-        except Exception as error:
+        except BaseException as error:  # sys.exit would end the thread, and all its jobs
             problem = source.failed(error)
         if plan is None:
             self.told, self._stays = problem or "no group is faster as a loop", True

@@ -215,6 +215,32 @@ def test_a_broken_compiler_is_named_once(provided: Callable[[Any], None]) -> Non
     assert all("cannot open" in f.explain(X) for f in fs)
 
 
+def test_loops_with_other_bits_are_not_used(provided: Callable[[Any], None]) -> None:
+    class Idle(ByNumpy):
+        def loop(self, group: planned.LoopGroup) -> Callable[..., Any] | None:
+            return lambda *arrays: None  # by far the fastest
+
+    provided(Idle)
+    f = gt.function(program)
+    for _ in range(40):
+        assert np.array_equal(f(X), program(gt.constant(X)))
+        compiled()
+
+
+def test_the_thread_survives_a_compiler_that_ends_it(provided: Callable[[Any], None]) -> None:
+    class Ending(ByNumpy):
+        def loop(self, group: planned.LoopGroup) -> Callable[..., Any] | None:
+            sys.exit(1)
+
+    provided(Ending)
+    f = gt.function(program)
+    f(X)
+    compiled()
+    with pytest.warns(RuntimeWarning, match="SystemExit"):
+        f(X)
+    assert "SystemExit" in f.explain(X)
+
+
 def test_the_first_calls_do_not_wait(provided: Callable[[Any], None]) -> None:
     go = threading.Event()
 
