@@ -17,7 +17,7 @@ from .background import BACKGROUND
 from .combining import Emitter
 from .emission import Emission
 from .lowering import Lowering
-from .steps import LoopGroup, PlanStep, Shape, bytes_of, shape_of
+from .steps import LoopGroup, PlanStep, bytes_of, shape_of
 
 #: Groups of more bytes are not timed: a loop reads and writes each array once, which is what takes
 #: the time there.

@@ -142,9 +142,10 @@ class _SharedSum:
 
     def __call__(self, x: Any) -> Any:
         """Return the sum."""
+        add_reduce: Callable[..., Any] = np.add.reduce  # whose stubs know no array for a number
         count = len(parts(x.size, self._work, 256))
         if count == 1 or not x.flags.c_contiguous:
-            return np.add.reduce(x, None)
+            return add_reduce(x, None)
         bounds = [0, x.size]
         while len(bounds) <= count:
             halves = [a + (z - a) // 16 * 8 for a, z in pairwise(bounds)]
@@ -152,11 +153,11 @@ class _SharedSum:
         flat, sums = x.reshape(-1), np.empty(len(bounds) - 1, x.dtype)
 
         def run(first: int, last: int) -> None:
-            np.add.reduce(flat[bounds[first] : bounds[last]], None, None, sums[first, ...])
+            add_reduce(flat[bounds[first] : bounds[last]], None, None, sums[first, ...])
 
         in_parallel(run, list(pairwise(range(len(bounds)))))
         while len(sums) > 1:
-            sums = np.add.reduce(sums.reshape(-1, 2), 1)
+            sums = add_reduce(sums.reshape(-1, 2), 1)
         return sums[0]
 
 

@@ -255,12 +255,12 @@ def placed_parts(
 def _parts(emission: Emission, step: PlanStep, free: set[Symbol]) -> list[str]:
     """Return the names of a result's parts; they become the names of the ``free`` values."""
     out, axis = step.out, step.params["axis"]
+    number: int | None
     if out not in emission.names:
         slot = emission.arena.slot(bytes_of(out))
-        number = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
-        emission.names[out] = emission.array(number)
-    else:
-        number = emission.number_of(out)
+        made = emission.arena.buffer(slot, shape_of(out), np.dtype(out.dtype))
+        emission.names[out] = emission.array(made)
+    number = emission.number_of(out)
     parts, end = [], 0
     for x in step.inputs:
         start, end = end, end + shape_of(x)[axis]
