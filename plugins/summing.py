@@ -54,6 +54,8 @@ def sum_columns(
         return _add_reduce(x, axis, dtype, out, keepdims)
     total: Any = np.empty(x.shape[-1], x.dtype) if out is None else out.reshape(-1)
     np.einsum(x.reshape(-1, x.shape[-1]), [0, 1], [1], out=total)
+    if not np.isfinite(total).all():  # einsum gives no warning
+        return _add_reduce(x, axis, None, out, keepdims)
     if out is not None:
         return out
     return total.reshape((1,) * (x.ndim - 1) + total.shape) if keepdims else total

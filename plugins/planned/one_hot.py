@@ -96,9 +96,15 @@ def _rows_of_unit(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
 def _scaled_rows(one_hot: Any, places: Any, right: bool) -> Callable[..., Any]:
     def run(slopes: Any, y: Any, out: Any = None) -> Any:
         y = y.T if right else y
-        if not (np.isfinite(slopes).all() and np.isfinite(y).all()):
+        if not _multiply_without_overflow(slopes, y):
             return np.matmul(one_hot * slopes, y, out)
         # like matmul, it starts its sums of one term with +0
         return np.einsum("ob,oh->obh", slopes.T[places], y[places], out=out)
 
     return run
+
+
+def _multiply_without_overflow(x: Any, y: Any) -> bool:
+    """Return whether all products are finite: the sums of others would be nan, or warn."""
+    largest = [float(np.maximum.reduce(np.absolute(z), None, initial=0)) for z in (x, y)]
+    return largest[0] * largest[1] <= np.finfo(x.dtype).max / 2

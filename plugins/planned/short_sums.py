@@ -75,6 +75,8 @@ def _sum_of_short(x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> An
     outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     total = np.empty((outer, inner), x.dtype) if out is None else out.reshape(outer, inner)
     np.einsum("ijk->ik", x.reshape(outer, x.shape[axis], inner), out=total)
+    if not np.isfinite(total).all():  # einsum gives no warning
+        return _reduce(x, axis, dtype, out, keepdims)
     return _shaped(total, x, axis, keepdims) if out is None else out
 
 

@@ -136,7 +136,7 @@ def test_zeros_on_a_diagonal_are_an_error_that_names_the_op():
 # -- triangular systems --------------------------------------------------------------------------
 
 
-def triangle(kind: str, size: int) -> Any:
+def triangle(kind, size):
     """Return a lower triangle, some of whose blocks are nearly singular."""
     rng = np.random.default_rng(0)
     if kind == "Gaussian process":
@@ -154,9 +154,7 @@ def triangle(kind: str, size: int) -> Any:
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("kind", ["Gaussian process", "graded", "random", "tiny"])
 @pytest.mark.parametrize("size", [48, 63, 64, 65, 200])
-def test_large_triangular_systems_are_solved_as_accurately_as_by_substitution(
-    size: int, kind: str, lower: bool
-) -> None:
+def test_large_triangular_systems_are_solved_as_accurately_as_by_substitution(size, kind, lower):
     a = triangle(kind, size)
     a = a if lower else np.ascontiguousarray(a[::-1, ::-1])
     b = a @ np.random.default_rng(1).standard_normal((size, 2))
@@ -170,7 +168,7 @@ def test_large_triangular_systems_are_solved_as_accurately_as_by_substitution(
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("place", [17, 70, 99])
-def test_nan_reaches_only_what_depends_on_it(place: int, value: float, lower: bool) -> None:
+def test_nan_reaches_only_what_depends_on_it(place, value, lower):
     a = np.eye(100) + np.tril(np.random.default_rng(0).random((100, 100)) / 100)
     b = np.ones((100, 2))
     b[place if lower else 99 - place, 1] = value

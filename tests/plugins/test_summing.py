@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import gradtape as gt
 from gradtape.plugins.summing import sum_columns, sums_columns
 
 SHAPES = [
@@ -50,3 +51,28 @@ def test_sums_of_zeros_have_the_sign_of_numpy():
 )
 def test_other_sums_are_left_to_numpy(shape, axis):
     assert not sums_columns(shape, axis)
+
+
+@pytest.mark.parametrize("executor", [None, "planned"])
+@pytest.mark.parametrize("kind", ["over", "invalid"])
+@pytest.mark.parametrize(("shape", "axis"), [((2048, 4), 0), ((300, 30, 3), 1), ((3000, 3), 1)])
+def test_sums_warn_as_numpy_does(shape, axis, kind, executor):
+    x = np.ones(shape, "float32")
+    place = (1,) * len(shape)
+    others = tuple(2 if i == axis else 1 for i in range(len(shape)))
+    pair = (np.inf, -np.inf) if kind == "invalid" else (np.finfo("f").max,) * 2
+    x[place], x[others] = pair
+    x = gt.constant(x)
+
+    def function(x):
+        return gt.sum(x, axis=axis)
+
+    run = function if executor is None else gt.function(function, executor=executor)
+    with np.errstate(**{kind: "raise"}):
+        run(gt.ones(shape, dtype="float32"))
+        with pytest.raises(FloatingPointError):
+            run(x)
+    with np.errstate(**{kind: "warn"}), pytest.warns(RuntimeWarning):
+        found = run(x)
+    with np.errstate(all="ignore"):
+        assert np.array_equal(found.numpy(), np.add.reduce(x.numpy(), axis), equal_nan=True)

@@ -144,6 +144,20 @@ def test_products_with_an_identity_are_not_multiplied_but_keep_nan(bad: Any, whe
     assert "one_hot_rows" in told(f)
 
 
+def test_products_with_an_identity_warn_if_they_overflow() -> None:
+    random = np.random.default_rng(2)
+    x, w = (random.standard_normal(shape).astype("float32") for shape in ((7, 4), (6, 4)))
+    eye = gt.constant(np.eye(4, dtype="float32")[:, None, :])
+    f = gt.function(lambda x, w: gt.matmul(eye * x, gt.transpose(w)), executor="planned")
+    with np.errstate(over="raise"):
+        f(x, w)
+        x[2, 1] = 1e30
+        w[3, 1] = 1e30
+        with pytest.raises(FloatingPointError):
+            f(x, w)
+    assert "outer_products" in told(f)
+
+
 def test_batch_normalisation_agrees() -> None:
     x = gt.constant(np.random.default_rng(3).standard_normal((64, 16)).astype("float32"))
     gamma, beta = gt.ones(16), gt.zeros(16)
