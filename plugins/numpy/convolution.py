@@ -309,11 +309,13 @@ def _images(
         return placed(convolution.images_of(np, g, w, shape, settings, groups), out)
     where, dtype = Windows(shape[1:-1], w.shape[:-2], **settings), np.result_type(g, w)
     g = np.ascontiguousarray(g)
-    if groups == 1 and w.shape[-1] <= _MANY * w.shape[-2]:
+    # convolutions with the positions multiply the zeros around them, by infinity too
+    finite = bool(np.isfinite(w).all())
+    if finite and groups == 1 and w.shape[-1] <= _MANY * w.shape[-2]:
         result = np.empty(shape, dtype) if out is None else out
         if _sent_back(g, w, where, result):
             return result
-    if groups != 1 and {*where.strides} == {1}:
+    if finite and groups != 1 and {*where.strides} == {1}:
         around = tuple(_along(n, i, where)[0][-1] for i, n in enumerate(where.sizes))
         if min(map(min, around)) >= 0:
             back = Windows(where.out, where.kernel, where.strides, around, where.dilations)
