@@ -50,6 +50,8 @@ class Kind(Generic[Name, Item]):
     needs_op = False
     #: Whether the hook returns a mapping of mappings, or functions that load what it provides.
     nested = loads = False
+    #: The class of objects that may be named by their place, ``"module:attribute"``; None if none.
+    at_places: Any = None
 
     def __init__(
         self,
@@ -280,12 +282,14 @@ class _Paired(_ForOps[tuple[str, str], Any]):
 class _Kernels(_Paired):
     """Kernels; a text is imported when the kernel is first needed, or the table is read."""
 
+    at_places = Callable
+
     def __get__(self, registry: Any, owner: type) -> Any:
         found = super().__get__(registry, owner)
         if registry is None:
             return found
         # not in the table itself: what an op means does not change when its kernel is imported
-        return {**found, **_at_places(registry, self.name, found, Callable)}
+        return {**found, **_at_places(registry, self.name, found, self.at_places)}
 
 
 def _at_places(registry: Any, kind: str, table: dict[Any, Any], of: Any) -> dict[Any, Any]:
@@ -474,10 +478,12 @@ class _Names(_Nested[Any]):
 class _Modules(Kind[str, Any]):
     """Classes that files may name; a text is imported when the classes are first read."""
 
+    at_places = type
+
     def __get__(self, registry: Any, owner: type) -> Any:
         found = super().__get__(registry, owner)
         if registry is not None:
-            found |= _at_places(registry, self.name, found, type)
+            found |= _at_places(registry, self.name, found, self.at_places)
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ... import hints
@@ -270,13 +271,60 @@ class Merged(Tables):
         list of Candidate
             Each has ``info``, ``item`` and ``rank``.
         """
+        return [self._with_object(kind, name, x) for x in self._providers(kind, name)]
+
+    def _with_object(self, kind: str, name: Any, candidate: Candidate) -> Candidate:
+        """Return a candidate with the object that a text names by its place."""
+        of, item = BY_NAME[kind].at_places, candidate.item
+        # an op's own kernel may be the name of a function of the array namespace
+        if of is None or type(item) is not str or ":" not in item:
+            return candidate
+        return candidate._replace(item=self.imported(kind, name, item, of))
+
+    def imported(self, kind: str, name: Any, place: str, of: Any = Callable) -> Any:
+        """Return the object at a place that a plugin named; errors name the plugin.
+
+        Parameters
+        ----------
+        kind, name
+            The kind and the name of what the plugin provides.
+        place
+            ``"module:attribute"``.
+        of
+            The class of which the object must be.
+
+        Returns
+        -------
+        object
+            The object.
+
+        Raises
+        ------
+        PluginError
+            If it cannot be imported, or is something else.
+        """
+        module, _, attribute = place.partition(":")
+        told = f"{self.owners[kind, name]}: the {kind} {name!r} is {place!r}, which"
+        try:
+            with IMPORTING:  # not half of it, while another thread imports it
+                found = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise PluginError(
+                f"{told} cannot be imported: {type(error).__name__}: {error}"
+            ) from error
+        if not isinstance(found, of):
+            wanted = "a class" if of is type else "a function"
+            raise PluginError(f"{told} is a {type(found).__name__}, not {wanted}")
+        return found
+
+    def _providers(self, kind: str, name: Any) -> list[Candidate]:
         self._load_for(kind, name)
         found = sorted(self._candidates.get((kind, name), ()), key=self._place)
         if kind == "rule":  # what the op brings itself
-            ops = [x for x in self.candidates("op", name) if x.item.differentiable]
+            ops = [x for x in self._providers("op", name) if x.item.differentiable]
             found += [Candidate(x.info, x.item, Rank.OWN) for x in ops]
         elif kind == "kernel":
-            ops = self.candidates("op", name[0])
+            ops = self._providers("op", name[0])
             found += [Candidate(x.info, x.item.kernel, Rank.OWN) for x in ops]
         return found
 
@@ -300,7 +348,7 @@ class Merged(Tables):
         for kind, name in list(self._candidates):
             if ops is not None and BY_NAME[kind].op_of(name) not in ops:
                 continue
-            several = self.candidates(kind, name)
+            several = self._providers(kind, name)
             if len({x.info.distribution or x.info.name for x in several}) > 1:
                 clash = (kind, name) in self.clashes
                 winner = None if clash else several[0].info

@@ -6,12 +6,10 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ...public import IMPORTING
 from ..base.dtypes import as_dtype
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
@@ -312,42 +310,6 @@ class Registry(Merged):
             f"its plugin is disabled; 'gradtape plugins' lists those found, and 'pip install "
             f"--force-reinstall {PROJECT}' restores a package{self._failed()}"
         )
-
-    def imported(self, kind: str, name: Any, place: str, of: Any = Callable) -> Any:
-        """Return the object at a place that a plugin named; errors name the plugin.
-
-        Parameters
-        ----------
-        kind, name
-            The kind and the name of what the plugin provides.
-        place
-            ``"module:attribute"``.
-        of
-            The class of which the object must be.
-
-        Returns
-        -------
-        object
-            The object.
-
-        Raises
-        ------
-        PluginError
-            If it cannot be imported, or is something else.
-        """
-        module, _, attribute = place.partition(":")
-        told = f"{self.owners[kind, name]}: the {kind} {name!r} is {place!r}, which"
-        try:
-            with IMPORTING:  # not half of it, while another thread imports it
-                found = getattr(import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            raise PluginError(
-                f"{told} cannot be imported: {type(error).__name__}: {error}"
-            ) from error
-        if not isinstance(found, of):
-            wanted = "a class" if of is type else "a function"
-            raise PluginError(f"{told} is a {type(found).__name__}, not {wanted}")
-        return found
 
     def named(self, kind: str, name: str) -> Any:
         """Return the object that a text names.
