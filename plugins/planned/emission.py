@@ -21,6 +21,7 @@ from .lowering import Lowering
 from .memory import Arena, Packed, ViewStrides, lifetimes
 from .rules import cast_into
 from .sharing import call_into, write_shared
+from .short_sums import quickest
 from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
 from .writing import arguments_of, in_blocks, placed_parts, write_group, write_parts
 
@@ -284,7 +285,7 @@ class Emission:
     # -- steps ---------------------------------------------------------------------------------
 
     def _step(self, step: PlanStep, moment: int) -> None:
-        call = f"{self.bind(step.run, 'k')}({', '.join(arguments_of(self, step))}"
+        call = f"{self.bind(quickest(step), 'k')}({', '.join(arguments_of(self, step))}"
         if step.kind is StepKind.VIEW and self._static(step):
             return
         if step.kind is StepKind.LOOP:
@@ -394,7 +395,7 @@ class Emission:
                 if write_shared(self, step, self.name(step.out)):
                     continue
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
-                call = f"{self.bind(step.run, 'k')}({self.arguments(step)[0]}, {params}"
+                call = f"{self.bind(quickest(step), 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")
 
     @property

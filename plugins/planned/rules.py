@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...core.extend import SCALARS, Node, Symbol, kernel_of
-from ..summing import sum_columns, sums_columns
 from .choices import choice
 from .einsum_rules import einsum, einsum_adjoint, transposed
 from .hoisting import Hoisting
 from .indexing_rules import place, place_all, read
 from .lowering import reshaped
 from .one_hot import one_hot_product
-from .short_sums import short_sum
 from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
 from .tracing import scan_body
 from .triangular import solve_triangular
@@ -43,21 +41,9 @@ def _reduced(lowering: Lowering, node: Node, ufunc: np.ufunc, out: Symbol) -> bo
     (x,) = node.inputs
     if x.dtype.char not in "fd" or out.dtype != x.dtype:
         return False
-    _reduce(lowering, ufunc, x, out, {"axis": None, "keepdims": False, **node.params})
+    params = {"axis": None, "keepdims": False, **node.params}
+    lowering.add(StepKind.REDUCTION, ufunc.__name__, ufunc.reduce, (x,), out, **params)
     return True
-
-
-def _reduce(
-    lowering: Lowering, ufunc: np.ufunc, x: Symbol, out: Symbol, params: dict[str, Any]
-) -> None:
-    """Add a reduction, by the quickest function with NumPy's bits."""
-    run: Callable[..., Any] | None = None
-    if ufunc is np.add and lowering.on_host:
-        shape, axis = shape_of(x), params["axis"]
-        run = short_sum(shape, axis, x.dtype)
-        if run is None and sums_columns(shape, axis):
-            run = sum_columns
-    lowering.add(StepKind.REDUCTION, ufunc.__name__, run or ufunc.reduce, (x,), out, **params)
 
 
 def _reduction(ufunc: np.ufunc) -> Callable[[Lowering, Node], bool]:
@@ -101,7 +87,8 @@ def _unbroadcast(lowering: Lowering, node: Node) -> bool:
     if shape != mine[extra:] and extra:
         return False
     axis = axes[0] if len(axes) == 1 else tuple(axes)
-    _reduce(lowering, np.add, x, out, {"axis": axis, "keepdims": not extra})
+    params = {"axis": axis, "keepdims": not extra}
+    lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (x,), out, **params)
     return True
 
 

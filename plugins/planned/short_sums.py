@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from .steps import Shape
+from ..summing import sum_columns, sums_columns
+from .steps import PlanStep, Shape, StepKind, shape_of
 
 # NumPy's stubs do not know positional keepdims
 _reduce: Any = np.add.reduce
@@ -23,6 +24,28 @@ _reduce: Any = np.add.reduce
 _FEW = 8
 #: The minimum number of sums, the maximum of elements of a short row, and of all elements.
 _SEVERAL, _SHORT, _MOST = 32, 16, 2**18
+
+
+def quickest(step: PlanStep) -> Callable[..., Any]:
+    """Return the quickest function with NumPy's bits that runs a step.
+
+    It depends on the step's shapes and axes, so it is chosen when the step is written, not when it
+    is made: other steps may be made from that one.
+
+    Parameters
+    ----------
+    step
+        The step.
+    """
+    if step.kind is not StepKind.REDUCTION or step.run != np.add.reduce:
+        return step.run
+    (x,), axis = step.inputs, step.params["axis"]
+    if x.dtype.char not in "fd" or x.dtype != step.out.dtype:
+        return step.run
+    run = short_sum(shape_of(x), axis, x.dtype)
+    if run is None and sums_columns(shape_of(x), axis):
+        run = sum_columns
+    return run or step.run
 
 
 @lru_cache(maxsize=256)

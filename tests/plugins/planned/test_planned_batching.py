@@ -83,6 +83,8 @@ def test_random_programs_agree_with_the_plain_executor(seed: int, by_scan: bool)
     if seed % 2:
         cells = [cells[0]] * len(cells)
     batch, width = int(random.choice([1, 3, 16, 20])), int(random.choice([1, 2, 5]))
+    if seed % 4 == 3:  # large enough for the quick functions of sums
+        batch = width = 32
     dtype, digits = (("float64", 1e-13), ("float32", 2e-6))[seed % 3 == 0]
     given = _arrays(random, batch, width, dtype)
     for order in (1, 2):
