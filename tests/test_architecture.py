@@ -72,7 +72,7 @@ IMPORTS_IN_FUNCTIONS = {
         core.base.table: (by name)
         core.registry.entry_points: (by name)
         core.registry.host: (by name)
-        core.registry.registry: (by name)
+        core.registry.merging: (by name)
         plugins.ops: (by name)
         public: (by name)
     """,
