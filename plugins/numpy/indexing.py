@@ -17,7 +17,7 @@ from ..ops.indexing.getitem import index_add_kernel
 from ..ops.indexing.take import along_axis_adjoint, take_adjoint_kernel
 from ..ops.shapes.diagonals import tril_kernel, triu_kernel
 from ..ops.shapes.splitting import split_kernel
-from ..summing import sum_columns, sums_columns
+from ..summing import sum_columns
 from .reductions import add_reduce
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ def _unbroadcast_like(x: Array, like: Array) -> Array:
         wide = np.float32 if x.dtype.char == "e" else x.dtype  # float16 cannot count beyond 2048
         if shape == x.shape[extra:]:  # by far the most common: a bias, a scalar
             axis = 0 if extra == 1 else tuple(range(extra))
-            x = (sum_columns if sums_columns(x.shape, axis) else add_reduce)(x, axis, wide)
+            x = sum_columns(x, axis, wide)
         else:
             axes = tuple(
                 i for i, n in enumerate(x.shape) if i < extra or (n != 1 and shape[i - extra] == 1)

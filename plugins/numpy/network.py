@@ -14,7 +14,7 @@ from ..ops.network import (
     softmax_cross_entropy,
 )
 from ..ops.network.sigmoids import sigmoid_kernel
-from ..summing import sum_columns, sums_columns
+from ..summing import sum_columns
 from .reductions import add_reduce, max_reduce
 
 if TYPE_CHECKING:
@@ -121,11 +121,6 @@ def _as_rows(x: Array, axis: int, *channels: Array) -> Array | None:
     return x if rank == 2 else x.reshape(-1, x.shape[-1])
 
 
-def _column_sums(rows: Array) -> Array:
-    found: Array = (sum_columns if sums_columns(rows.shape, 0) else add_reduce)(rows, 0)
-    return found
-
-
 def _in_long_rows(x: Array, *channels: Array) -> tuple[Array, ...]:
     """Return rows of channels, and numbers per channel, as longer rows: NumPy prefers long axes."""
     times = x.shape[-2] if x.ndim > 2 and x.shape[-1] <= _FEW else 1
@@ -141,7 +136,7 @@ def batch_norm_training_on_numpy(
     if rows is None:
         return normalization.batch_norm_kernel(np, x, gamma, beta, axis=axis, epsilon=epsilon)
     share = _NUMBERS[1 / len(rows), x.dtype]
-    mean = _column_sums(rows)
+    mean = sum_columns(rows, 0)
     mean *= share
     y, shift = _in_long_rows(x, mean)
     y = y - shift
@@ -177,7 +172,7 @@ def batch_norm_gradient_on_numpy(
     upstream = gy.reshape(rows.shape)
     centred, origin = _in_long_rows(x, mean)
     centred = centred - origin
-    gbeta = _column_sums(upstream)
+    gbeta = sum_columns(upstream, 0)
     ggamma = np.einsum("ij,ij->j", upstream, centred.reshape(rows.shape))
     root = variance + _NUMBERS[epsilon, x.dtype]
     np.sqrt(root, root)

@@ -5,7 +5,7 @@ A function of strided images would run over the channels of one element at a tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,16 +65,23 @@ def _empty(shape: tuple[int, ...], dtype: Any, out: Array | None, where: Windows
     return result
 
 
-def max_pool_on_numpy(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
-    where = pooling.checked_windows("max_pool", x, **settings)
-    if not _adjoining(where, x):
-        return placed(pooling.max_pool_kernel(np, x, **settings), out)
+def _pooled(
+    x: Array, where: Windows, reduce: Callable[[Array, int, None, Array], Any], out: Array | None
+) -> Array:
+    """Return what a reduction makes of the elements of each window."""
     x = np.ascontiguousarray(x)
     result = np.empty((len(x), *where.out, x.shape[-1]), x.dtype) if out is None else out
     with scratch(min(x.nbytes, max(_BLOCK, x[0].nbytes))) as memory:
         for images in _blocks(x):
-            max_reduce(_planes(x, where, images, memory), 0, None, result[images])
+            reduce(_planes(x, where, images, memory), 0, None, result[images])
     return result
+
+
+def max_pool_on_numpy(x: Array, *, out: Array | None = None, **settings: Any) -> Array:
+    where = pooling.checked_windows("max_pool", x, **settings)
+    if not _adjoining(where, x):
+        return placed(pooling.max_pool_kernel(np, x, **settings), out)
+    return _pooled(x, where, max_reduce, out)
 
 
 def max_pool_scatter_on_numpy(
@@ -109,11 +116,7 @@ def avg_pool_on_numpy(x: Array, *, out: Array | None = None, **settings: Any) ->
     where = pooling.checked_windows("avg_pool", x, **settings)
     if not _adjoining(where, x):
         return placed(pooling.avg_pool_kernel(np, x, **settings), out)
-    x = np.ascontiguousarray(x)
-    result = np.empty((len(x), *where.out, x.shape[-1]), x.dtype) if out is None else out
-    with scratch(min(x.nbytes, max(_BLOCK, x[0].nbytes))) as memory:
-        for images in _blocks(x):
-            add_reduce(_planes(x, where, images, memory), 0, None, result[images])
+    result = _pooled(x, where, add_reduce, out)
     result /= x.dtype.type(prod(where.kernel))
     return result
 

@@ -16,7 +16,7 @@ from ..ops.common.axes import Axis
 from ..ops.reductions import cumulative
 from ..ops.reductions.variance import std_kernel
 from ..ops.shapes.adjoints import size_over
-from ..summing import sum_columns, sums_columns
+from ..summing import sum_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,9 +50,7 @@ def _reduction(ufunc: np.ufunc) -> Callable[..., Any]:
 def _sum(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
     if x.dtype.char == "e":  # along most axes NumPy sums it in float16, which counts up to 2048
         return add_reduce(x, axis, np.float32, None, keepdims).astype(np.float16)
-    if sums_columns(x.shape, axis):
-        return sum_columns(x, axis, None, None, keepdims)
-    return add_reduce(x, axis, None, None, keepdims)
+    return sum_columns(x, axis, None, None, keepdims)
 
 
 def _prod(x: Array, *, axis: Axis = None, keepdims: bool = False) -> Any:
