@@ -3,13 +3,10 @@
 A program goes through these modules, in order. ``tracing`` fixes unknown sizes of its inputs.
 ``lowering`` turns ops into steps (by ``rules``, or by tracing portable kernels), and ``batching``
 several products into one. ``combining`` finds other steps that run as one: groups of elementwise
-steps, stacks of calls, and flat updates. ``emission`` gives values their ``memory``, for as long as
-they are needed, and writes a Python function; ``writing`` has the lines of groups and joins,
-``sharing`` those that threads share, and ``loops`` those of scans. ``plan`` keeps these functions
-by the shapes of inputs, and describes them. ``steps`` has the data structures of all of these.
-
-Plans of the default executor change to compiled loops later: ``tiers`` has the states of such a
-plan, ``measuring`` times each loop against NumPy, and ``background`` has the thread that compiles.
+steps, stacks of calls, and flat updates. ``writing`` gives values their ``memory``, for as long as
+they are needed, and writes a Python function. ``plan`` keeps these functions by the shapes of
+inputs, and describes them. ``steps`` has the data structures of all of these. Plans of the default
+executor change to compiled loops later, by ``tiers``.
 
 Variables are read when the function starts, and change after its last line. No array that other
 code may hold is written to: buffers belong to one call, and results and unpacked updates are always

@@ -18,13 +18,12 @@ from ...core.extend import (
     stage,
 )
 from .combining import Emitter, FlatUpdate
-from .emission import Emission
-from .loops import write_loop
 from .lowering import Lowering
 from .memory import Packed
 from .steps import LoopGroup, PlanStep, count_ops
 from .tiers import Plan, TieredPlan, loops_of_plugins
 from .tracing import has_dtypes, retraced
+from .writing import Emission, write_loop
 
 Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 #: The maximum number of input shapes that are planned for; with others, each node is a call.

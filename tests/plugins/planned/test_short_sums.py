@@ -9,7 +9,7 @@ import pytest
 from executing_plans import bits_by
 
 import gradtape as gt
-from gradtape.plugins.planned.short_sums import short_sum
+from gradtape.plugins.planned.writing.short_sums import short_sum
 
 SHAPES = [(40, 2), (64, 7), (8, 8, 3), (32, 32, 3), (5, 9, 2, 3), (50, 6, 1), (3, 200, 16)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import (
+from ....core.extend import (
     FirstRun,
     Symbol,
     begin_step,
@@ -16,14 +16,14 @@ from ...core.extend import (
     has_unknown_sizes,
     set_arrays,
 )
-from .combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
-from .lowering import Lowering
-from .memory import Arena, Packed, ViewStrides, lifetimes
-from .rules import cast_into
+from ..combining import Emitter, FlatUpdate, StackedSteps, grouped, packed, stacked
+from ..lowering import Lowering
+from ..memory import Arena, Packed, ViewStrides, lifetimes
+from ..rules import cast_into
+from ..steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
+from .groups import arguments_of, in_blocks, placed_parts, write_group, write_parts
 from .sharing import call_into, write_shared
 from .short_sums import quickest
-from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, count_ops, shape_of
-from .writing import arguments_of, in_blocks, placed_parts, write_group, write_parts
 
 #: The kinds of steps that may write to a part of a larger array.
 _PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)

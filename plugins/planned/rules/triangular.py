@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Node, Symbol
-from ..numpy.linalg import blocks_with_inverses, in_blocks, substituted
-from .steps import PlanStep, StepKind, shape_of, symbol_like
+from ....core.extend import Node, Symbol
+from ...numpy.linalg import blocks_with_inverses, in_blocks, substituted
+from ..steps import PlanStep, StepKind, shape_of, symbol_like
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 
 def solve_triangular(lowering: Lowering, node: Node) -> bool:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Symbol
-from .steps import PlanStep, StepKind, shape_of
+from ....core.extend import Symbol
+from ..steps import PlanStep, StepKind, shape_of
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 #: Larger constants are not checked.
 _LARGEST = 2**20

@@ -16,14 +16,14 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
-from ...core.extend import registry, warn_user
+from ....core.extend import registry, warn_user
+from ..combining import Emitter
+from ..writing import Emission
 from .background import BACKGROUND, Interrupted
-from .combining import Emitter
-from .emission import Emission
 from .measuring import LoopSource, MeasuredLoops, in_microseconds, in_words
 
 if TYPE_CHECKING:
-    from .plan import Plans
+    from ..plan import Plans
 
 #: A function that runs a program on arrays of certain shapes, and its emission.
 Plan: TypeAlias = tuple[Callable[..., list[Any]], Emission | None]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Node, Symbol, kernel_of
-from .steps import StepKind, shape_of
+from ....core.extend import Node, Symbol, kernel_of
+from ..steps import StepKind, shape_of
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 #: By the character of a dtype, integers of the same size.
 _INTEGERS = {"f": np.int32, "d": np.int64}

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Node, Symbol, decode_index
-from .lowering import reshaped
-from .steps import PlanStep, Shape, StepKind, shape_of, symbol_like
+from ....core.extend import Node, Symbol, decode_index
+from ..lowering import reshaped
+from ..steps import PlanStep, Shape, StepKind, shape_of, symbol_like
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 #: The first and the last position on each axis, plus one.
 Region = tuple[tuple[int, int], ...]

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Node, Symbol
-from ..ops.linalg.contractions import labelled
-from ..ops.linalg.matrix_forms import matrix_form
-from .lowering import reshaped
-from .steps import StepKind, shape_of, symbol_like
+from ....core.extend import Node, Symbol
+from ...ops.linalg.contractions import labelled
+from ...ops.linalg.matrix_forms import matrix_form
+from ..lowering import reshaped
+from ..steps import StepKind, shape_of, symbol_like
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 
 def einsum(lowering: Lowering, node: Node) -> bool:

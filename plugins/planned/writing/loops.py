@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.extend import Symbol, registry
-from .batching import transposed_copy, turned_before
+from ....core.extend import Symbol, registry
+from ..batching import transposed_copy, turned_before
+from ..lowering import Lowering
+from ..steps import PlanStep, StepKind, shape_of
 from .emission import Emission
-from .lowering import Lowering
-from .steps import PlanStep, StepKind, shape_of
 
 #: Steps that write their result to an array that they receive.
 _WRITING = frozenset(

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..summing import sum_columns, sums_columns
-from .steps import PlanStep, Shape, StepKind, shape_of
+from ...summing import sum_columns, sums_columns
+from ..steps import PlanStep, Shape, StepKind, shape_of
 
 # NumPy's stubs do not know positional keepdims
 _reduce: Any = np.add.reduce

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Symbol, pays, threads
+from ....core.extend import Symbol, pays, threads
+from ..steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, size_of, symbol_like
 from .sharing import PartWriter, SharedLines, aligned_rows, call_into, work_of
-from .steps import LoopGroup, PlanStep, Shape, StepKind, bytes_of, shape_of, size_of, symbol_like
 
 if TYPE_CHECKING:
     from .emission import Emission

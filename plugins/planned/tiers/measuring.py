@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import BackendUnavailable
-from ...core.extend import Symbol
+from ....core.errors import BackendUnavailable
+from ....core.extend import Symbol
+from ..combining import Emitter
+from ..lowering import Lowering
+from ..steps import LoopGroup, PlanStep, bytes_of, shape_of
+from ..writing import Emission
 from .background import BACKGROUND
-from .combining import Emitter
-from .emission import Emission
-from .lowering import Lowering
-from .steps import LoopGroup, PlanStep, bytes_of, shape_of
 
 #: Groups of more bytes are not timed: a loop reads and writes each array once, which is what takes
 #: the time there.

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import SCALARS, Node, Symbol, kernel_of
+from ....core.extend import SCALARS, Node, Symbol, kernel_of
+from ..hoisting import Hoisting
+from ..lowering import reshaped
+from ..steps import PlanStep, StepKind, shape_of, size_of, symbol_like
+from ..tracing import scan_body
 from .choices import choice
-from .einsum_rules import einsum, einsum_adjoint, transposed
-from .hoisting import Hoisting
-from .indexing_rules import place, place_all, read
-from .lowering import reshaped
+from .einsum import einsum, einsum_adjoint, transposed
+from .indexing import place, place_all, read
 from .one_hot import one_hot_product
-from .steps import PlanStep, StepKind, shape_of, size_of, symbol_like
-from .tracing import scan_body
 from .triangular import solve_triangular
 
 if TYPE_CHECKING:
-    from .lowering import Lowering
+    from ..lowering import Lowering
 
 # -- rules -----------------------------------------------------------------------------------------
 

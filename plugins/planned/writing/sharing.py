@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.extend import Symbol, in_parallel, parts, pays
+from ....core.extend import Symbol, in_parallel, parts, pays
+from ..steps import PlanStep, Shape, StepKind, bytes_of, shape_of
 from .short_sums import quickest
-from .steps import PlanStep, Shape, StepKind, bytes_of, shape_of
 
 if TYPE_CHECKING:
     from .emission import Emission
