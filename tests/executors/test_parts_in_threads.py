@@ -19,7 +19,7 @@ import pytest
 
 import gradtape as gt
 from gradtape.core.base import pool
-from gradtape.plugins.planned import writing
+from gradtape.plugins.planned.writing import groups
 from gradtape.training.optimizers import updates
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pool, "GRAIN", 2**12)
     sizes = {"_LARGE": 2**11, "_BLOCK": 2**9, "_SHARED_LEAST": 2**10, "_SHARED_MOST": 2**11}
     for name, size in sizes.items():
-        monkeypatch.setattr(writing, name, size)
+        monkeypatch.setattr(groups, name, size)
     monkeypatch.setattr(updates, "SHARED_BLOCK", 2**15)
     before = pool.limit_pool(None)
     yield
@@ -226,7 +226,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     code = """
 import os
 from gradtape.core.base import pool
-from gradtape.plugins.planned import writing
+from gradtape.plugins.planned.writing import groups
 from gradtape.training.optimizers import updates
 pool._Numbers.default = 2
 def count():

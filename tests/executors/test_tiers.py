@@ -22,7 +22,7 @@ from test_random_graphs import VARIABLES, drawn, run
 import gradtape as gt
 from gradtape.plugin import hookimpl
 from gradtape.plugins import planned
-from gradtape.plugins.planned import background, measuring, tiers
+from gradtape.plugins.planned.tiers import background, measuring, tiered
 
 X = np.linspace(0.5, 1.5, 600, dtype=np.float32).reshape(20, 30)
 
@@ -51,7 +51,7 @@ class ByNumpy(planned.Emitter):
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have loops compiled after the first call."""
-    monkeypatch.setattr(tiers, "_CALLS", 1)
+    monkeypatch.setattr(tiered, "_CALLS", 1)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
     def choose(loops: bool) -> None:
         monkeypatch.setattr(measuring.MeasuredLoops, "_measured", lambda self, group: None)
-        monkeypatch.setattr(tiers, "_is_faster", lambda mine, other: loops)
+        monkeypatch.setattr(tiered, "_is_faster", lambda mine, other: loops)
 
     return choose
 
@@ -92,7 +92,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 def llvm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have loops compiled by LLVM, without delay."""
     pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
-    loops = tiers.loops_of_plugins()
+    loops = tiered.loops_of_plugins()
     assert isinstance(loops, measuring.LoopSource)
     monkeypatch.setattr(loops, "patience", 0.0)
     monkeypatch.setattr(loops, "reasons", {})
@@ -314,8 +314,9 @@ SETUP = """
 import sys, os
 import numpy as np
 import gradtape as gt
-from gradtape.plugins.planned import background, combining, tiers
-combining.Emitter.patience, tiers._CALLS = 0.0, 1
+from gradtape.plugins.planned import combining
+from gradtape.plugins.planned.tiers import background, tiered
+combining.Emitter.patience, tiered._CALLS = 0.0, 1
 x = gt.constant(np.linspace(0.5, 1.5, 600, dtype=np.float32))
 
 @gt.function
