@@ -48,6 +48,8 @@ EAGER = ("eager", EAGER_BASE)
 COMPILED = tuple(name for name in CONTENDERS if name not in EAGER)
 #: Variables that say how many threads libraries start.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: Variables that keep OpenBLAS, and no other library, from the processor's best instructions.
+RESTRICTING = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 #: What torch.compile compiles with.
 COMPILERS = (os.environ.get("CXX", "g++"), "g++", "clang++")
 #: Those that compile to machine code while they already run.
@@ -151,6 +153,7 @@ def _started(
         "TORCHINDUCTOR_CACHE_DIR": os.path.join(os.path.dirname(folder), f"torch{threads}"),
         "GRADTAPE_CACHE_DIR": None,
         "GRADTAPE_EXECUTOR": None,
+        **dict.fromkeys(RESTRICTING),
     }
     if library == "gradtape" and how not in ("", "eager", "jax"):
         settings["GRADTAPE_EXECUTOR"] = how

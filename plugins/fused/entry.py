@@ -75,6 +75,20 @@ def function_of(
     return function_at(address_of(_text()), state, (otherwise, *loops))
 
 
+def lead_to(function: Callable[..., Any], other: Callable[..., Any]) -> None:
+    """Let a function of :func:`function_of` call another one for arrays that it refuses.
+
+    Parameters
+    ----------
+    function
+        The function.
+    other
+        What it calls from now on. It must live as long as the function does.
+    """
+    state: Any = function.__self__  # type: ignore[attr-defined]
+    state[_HEAD.index("otherwise")] = id(other)
+
+
 #: The words of a state before the records of arrays; the inner loops follow those.
 _HEAD = ("repeated", "otherwise", "loop", "count", "length", "long", "table")
 

@@ -11,9 +11,10 @@ position, and sums of rows are cut by columns, so results do not depend on the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, partial
 from math import prod
+from threading import RLock
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -22,7 +23,7 @@ import numpy as np
 from ...core.extend import Symbol, in_parallel, parts
 from ..planned import Emitter, LoopGroup, PlanStep, StepKind, bytes_of, shape_of
 from .compiler import DTYPES
-from .entry import function_of
+from .entry import function_of, lead_to
 from .forms import FUNCTIONS, Form, convertible, form_of
 from .inner_loops import InnerLoop, inner_loop
 from .passes import ways_of
@@ -41,6 +42,7 @@ _Strides: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 _CALL = 16
 #: How steps are computed, for as long as these exist.
 _found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
+_alone = RLock()
 
 
 class FusedLoops(Emitter):
@@ -84,6 +86,9 @@ class FusedLoops(Emitter):
 class GroupLoop:
     """The loops of a group, one for each strides of its arrays.
 
+    Each calls the next one for arrays that it refuses, so that arrays whose strides the plan does
+    not expect cost a comparison. The last one calls Python.
+
     Parameters
     ----------
     group
@@ -92,7 +97,7 @@ class GroupLoop:
         How they compute each of its elementwise steps.
     """
 
-    __slots__ = ("_calls", "_compiled", "_forms", "_group", "_work")
+    __slots__ = ("_calls", "_chain", "_compiled", "_forms", "_group", "_work")
 
     def __init__(self, group: LoopGroup, found: Mapping[PlanStep, Form | InnerLoop | None]) -> None:
         self._group = group
@@ -101,6 +106,8 @@ class GroupLoop:
         self._work = sum(map(bytes_of, (*group.outputs, *group.inputs)))
         self._work += prod(group.shape) * (len(self._forms) + _CALL * len(self._calls))
         self._compiled: dict[_Strides, Callable[..., Any]] = {}
+        # those that call each other, without the ones that run in parts
+        self._chain: dict[_Strides, Callable[..., Any]] = {}
 
     def expected(self) -> Callable[..., Any]:
         """Return the function for arrays with the strides that the group expects."""
@@ -116,20 +123,29 @@ class GroupLoop:
         strided = {self._group.inputs[i]: found for i, found in strides}
         large = self._work >= _LARGE
         source = Source(self._group, self._forms, self._calls, large, strided)
-        otherwise, length = partial(self._otherwise, strides), source.layout.length
+        length = source.layout.length
+        otherwise = partial(self._otherwise, (strides,) if length else self._chain)
         given = self._group, source.text, _left if length else otherwise
         function = function_of(*given, source.table, length, strided)
-        if length:
-            function = _in_parts(function, otherwise, length, self._work)
-        self._compiled[strides] = function
+        with _alone:
+            if strides in self._compiled:  # another thread was faster
+                return self._compiled[strides]
+            if length:
+                function = _in_parts(function, otherwise, length, self._work)
+            else:
+                for last in reversed(self._chain.values()):
+                    lead_to(last, function)
+                    break
+                self._chain[strides] = function
+            self._compiled[strides] = function
         return function
 
-    def _otherwise(self, refused: _Strides, *arrays: Any) -> None:
-        """Run the group for a function that has refused arrays, or found flags."""
+    def _otherwise(self, refused: Container[_Strides], *arrays: Any) -> None:
+        """Run the group for functions that have refused arrays, or found flags."""
         inputs = arrays[len(self._group.outputs) :]
         odd = [type(x) is np.ndarray and not x.flags.c_contiguous for x in inputs]
         key = self._key([x.strides if yes else None for x, yes in zip(inputs, odd, strict=True)])
-        if key is None or key == refused:
+        if key is None or key in refused:
             self._group.by_numpy(*arrays)
         else:
             self._of(key)(*arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -122,13 +123,27 @@ def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any] | str]:
 
 @hookimpl(trylast=True)
 def gradtape_diagnoses() -> dict[str, Callable[[], dict[str, Any]]]:
-    """List NumPy, and settings of its threads in ``gradtape doctor``."""
-    return {
-        "numpy": lambda: {
-            "packages": {"numpy": "numpy", "threadpoolctl": "threadpoolctl"},
-            "variables": ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"],
-        }
+    """List NumPy, and the settings of its BLAS, in ``gradtape doctor``."""
+    return {"numpy": _diagnosis}
+
+
+#: The variable that makes OpenBLAS use the instructions of another processor.
+_CORE = "OPENBLAS_CORETYPE"
+
+
+def _diagnosis() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "packages": {"numpy": "numpy", "threadpoolctl": "threadpoolctl"},
+        "variables": ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", _CORE],
     }
+    core = os.environ.get(_CORE)
+    if core:
+        found["advice"] = [
+            f"{_CORE}={core} makes OpenBLAS compute as on a processor of that type. If this one "
+            "has wider vectors, products may take twice as long. Unset the variable, unless "
+            "results must have the same bits on different processors."
+        ]
+    return found
 
 
 # -- threads ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,32 +57,37 @@ class ViewStrides:
     ----------
     steps
         The steps of a program.
+    given
+        Arrays with the strides of its inputs that are not C contiguous.
     """
 
-    def __init__(self, steps: Iterable[PlanStep]) -> None:
+    def __init__(
+        self, steps: Iterable[PlanStep], given: Mapping[Symbol, Any] | None = None
+    ) -> None:
         self._views = {
             step.out: step
             for step in steps
             if step.kind is StepKind.VIEW
             and not any(has_unknown_sizes(x.shape) for x in (step.out, *step.symbols))
         }
-        self._models: dict[Symbol, Any] = {}
+        self._models: dict[Symbol, Any] = dict(given or {})
 
     def of(self, group: LoopGroup) -> dict[Symbol, Shape]:
         """Return the strides in bytes of the inputs that are not C contiguous."""
-        found = {}
-        for x in group.inputs:
-            waiting = [x]
-            while waiting[-1] in self._views and waiting[-1] not in self._models:
-                waiting.append(self._views[waiting[-1]].inputs[0])
-            array = self._models.get(waiting[-1])
-            if array is None:
-                array = np.empty(shape_of(waiting[-1]), waiting[-1].dtype)  # without touching it
-            for view in reversed(waiting[:-1]):
-                array = self._models[view] = self._views[view].run(array)
-            if not array.flags.c_contiguous:
-                found[x] = array.strides
-        return found
+        models = ((x, self.model(x)) for x in group.inputs)
+        return {x: model.strides for x, model in models if not model.flags.c_contiguous}
+
+    def model(self, x: Symbol) -> Any:
+        """Return an array with the strides that a value will have."""
+        waiting = [x]
+        while waiting[-1] in self._views and waiting[-1] not in self._models:
+            waiting.append(self._views[waiting[-1]].inputs[0])
+        array = self._models.get(waiting[-1])
+        if array is None:
+            array = np.empty(shape_of(waiting[-1]), waiting[-1].dtype)  # without touching it
+        for view in reversed(waiting[:-1]):
+            array = self._models[view] = self._views[view].run(array)
+        return array
 
 
 # -- buffers and packed variables ------------------------------------------------------------------

@@ -153,6 +153,16 @@ def test_a_plugin_adds_a_section_packages_and_variables(
     assert "* Turn the slow one off." in lines
 
 
+def test_a_restricted_openblas_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    assert "OPENBLAS_CORETYPE" not in doctor.doctor_text(measure=False)
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    found = doctor.diagnosis(measure=False)
+    assert found["environment"]["OPENBLAS_CORETYPE"] == "Haswell"
+    (advice,) = [x for x in found["advice"] if "OPENBLAS_CORETYPE" in x]
+    assert "Unset the variable" in advice
+
+
 @pytest.mark.needs("plugins.fused")
 def test_a_plugin_replaces_a_section(register: Callable[[Any], None]) -> None:
     assert "path" in doctor.diagnosis(measure=False)["sections"]["cache"]

@@ -49,6 +49,8 @@ class Emission:
     placed, carried
         In the body of a loop: the names of values that are computed in place, and the number of
         outputs that need their own arrays, if not all do; the others are copied.
+    models
+        Arrays with the strides of inputs that are not C contiguous.
 
     Attributes
     ----------
@@ -58,6 +60,8 @@ class Emission:
         The flat updates, with their memory.
     arena
         The buffers.
+    strides
+        The strides of values that are views.
     loops
         The groups that the emitter runs.
     bodies
@@ -73,6 +77,7 @@ class Emission:
         loop_writer: Callable[[Emission, PlanStep], None] | None = None,
         placed: Mapping[Symbol, str] | None = None,
         carried: int | None = None,
+        models: Mapping[Symbol, Any] | None = None,
     ) -> None:
         self.reporting = reporting
         self._loop_writer = loop_writer
@@ -106,20 +111,21 @@ class Emission:
         self._stacks: dict[int, tuple[int, int]] = {}
         #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
-        self._plan(needed, given, ViewStrides(steps))
+        self.strides = ViewStrides(steps, models)
+        self._plan(needed, given)
         for x in self.fresh.intersection(self.names):
             del self.names[x]
 
     # -- the memory of values ------------------------------------------------------------------
 
-    def _plan(self, needed: set[Symbol], given: set[Symbol], strides: ViewStrides) -> None:
+    def _plan(self, needed: set[Symbol], given: set[Symbol]) -> None:
         """Find the values that need arrays of their own, and the last read of each value."""
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
         for item in self.items:
             if isinstance(item, LoopGroup):
-                item.strides = strides.of(item)
+                item.strides = self.strides.of(item)
                 loop = self.emitter.loop(item)
                 if loop is not None:
                     self._run[id(item)] = loop
@@ -260,6 +266,7 @@ class Emission:
             self.lines.remove("give(arena)")
         whole = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
         self.source = "\n".join([*self.functions, whole])
+        del self.strides  # it holds arrays
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:

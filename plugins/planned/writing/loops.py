@@ -7,10 +7,10 @@ is copied there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....core.extend import Symbol, registry
+from ....core.extend import Symbol, has_unknown_sizes, registry
 from ..batching import transposed_copy, turned_before
 from ..lowering import Lowering
 from ..steps import PlanStep, StepKind, shape_of
@@ -78,9 +78,23 @@ class LoopBody(Emission):
             if x in makers and shape_of(x):
                 placed.setdefault(x, row)
         emitter, writer = around.emitter, write_loop
-        super().__init__(lowered, emitter, None, around.reporting, writer, placed, carried)
+        models = self._models(program.inputs, step, around)
+        super().__init__(lowered, emitter, None, around.reporting, writer, placed, carried, models)
         # without a step, the carry that is returned is the caller's own array
         self._own = set(makers) - set(self.names) if step.params["length"] else set()
+
+    def _models(self, inputs: Sequence[Symbol], step: PlanStep, around: Emission) -> dict[Any, Any]:
+        """Return arrays with the strides of scanned rows, and of captured values."""
+        carried, scanned = self.settings["carried"], self.settings["scanned"]
+        found = {}
+        for i, (x, outer) in enumerate(zip(inputs, step.inputs, strict=True)):
+            if i >= carried and type(outer) is Symbol and not has_unknown_sizes(outer.shape):
+                model = around.strides.model(outer)
+                if i >= carried + scanned:
+                    found[x] = model
+                elif len(model):
+                    found[x] = model[0, ...]
+        return found
 
     def function(self) -> Callable[..., list[Any]]:
         """Write and compile the loop."""

@@ -160,6 +160,81 @@ def test_parts_of_rows_are_read_where_they_are(repeated) -> None:
     assert "one loop" in f.explain(gt.constant(x), gt.constant(y))
 
 
+LAYOUTS = [
+    lambda x: x,
+    lambda x: np.concatenate([x, x], axis=1)[:, : x.shape[1]],
+    lambda x: np.concatenate([x, x, x], axis=1)[:, x.shape[1] : -x.shape[1]],
+    lambda x: np.repeat(x, 2, axis=0)[::2],
+    lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    np.asfortranarray,
+    lambda x: x[::-1].copy()[::-1],
+]
+
+
+@pytest.fixture
+def asked(monkeypatch) -> list[str]:
+    """Each time that machine code leaves arrays to Python, with all that it reads."""
+    from gradtape.plugins.fused import loops
+
+    times, otherwise = [], loops.GroupLoop._otherwise
+
+    def noted(group, refused, *arrays):
+        times.append([x.strides for x in arrays])
+        otherwise(group, refused, *arrays)
+
+    monkeypatch.setattr(loops.GroupLoop, "_otherwise", noted)
+    return times
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("parts", [False, True])
+def test_arrays_in_any_order_of_memory_give_the_same_bits(seed: int, parts, monkeypatch) -> None:
+    from gradtape.plugins.fused import loops
+
+    if parts:
+        monkeypatch.setattr(loops, "_LARGE", 1)
+    random = np.random.default_rng(seed)
+    f = gt.function(lambda x, y: (x / y + x) * (y - 1.0), executor="fused")
+    for _ in range(40):
+        x, y = random.standard_normal((2, 12, 10))
+        if random.random() < 0.3:
+            y[3, 4] = 0.0  # a warning: NumPy computes it, whatever the order in memory
+        layouts = random.choice(len(LAYOUTS), 2)
+        x, y = (LAYOUTS[i](a) for i, a in zip(layouts, (x, y), strict=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = f(gt.constant(x), gt.constant(y)).numpy()
+            assert same_bits(found, (x / y + x) * (y - 1.0))
+
+
+def test_strides_that_come_again_are_no_longer_asked_for(asked) -> None:
+    x = np.random.default_rng(0).standard_normal((40, 30))
+    f = gt.function(lambda x, y: (x * 2.0 + 1.0) * (x - y) + y, executor="fused")
+    for layout in LAYOUTS[:3]:
+        asked.clear()
+        for _ in range(5):
+            f(gt.constant(layout(x)), gt.constant(x))
+        assert len(asked) <= 1
+
+
+def test_a_scan_reads_parts_of_rows_where_they_are(asked) -> None:
+    """The slopes of gates are computed before the loop, side by side."""
+    layer = gt.layers.LSTM(8)
+    x = gt.constant(np.random.default_rng(0).standard_normal((4, 30, 5)).astype(np.float32))
+    layer(x)
+
+    @gt.function(executor="fused")
+    def gradient(x):
+        with gt.GradientTape() as tape:
+            loss = gt.sum(gt.square(layer(x)))
+        return tape.gradient(loss, layer.trainable_variables)
+
+    plain = gt.function(gradient.python_function, executor="planned")(x)
+    for _ in range(3):
+        found = gradient(x)
+    assert all(same_bits(a.numpy(), b.numpy()) for a, b in zip(found, plain, strict=True))
+    assert asked == []
+
+
 def test_a_group_that_numpy_repeats_again_and_again_is_left_to_it(repeated) -> None:
     f = gt.function(lambda x: (x * 2.0 + 1.0) / (x - x), executor="fused")
     x, fine = gt.constant(np.ones(50)), gt.constant(np.full(50, np.nan))
