@@ -21,12 +21,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...core.extend import Symbol, in_parallel, parts
-from ..planned import Emitter, LoopGroup, PlanStep, StepKind, bytes_of, shape_of
+from ..planned import Emitter, LoopGroup, PlanStep, StepKind, bytes_of, shape_of, symbol_like
 from .compiler import DTYPES
 from .entry import function_of, lead_to
 from .forms import FUNCTIONS, Form, convertible, form_of
 from .inner_loops import InnerLoop, inner_loop
 from .passes import ways_of
+from .reductions import Rows, rows_of, text_of
 from .source import Source
 
 #: A compiler takes seconds for this number of steps, and minutes for ten times as many.
@@ -43,6 +44,9 @@ _CALL = 16
 #: How steps are computed, for as long as these exist.
 _found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
 _alone = RLock()
+#: Whether loops that reduce rows give NumPy's bits here; and the number of elements that are tried.
+_tried: dict[Any, bool] = {}
+_TRIED = 2**14
 
 
 class FusedLoops(Emitter):
@@ -68,6 +72,16 @@ class FusedLoops(Emitter):
             _found[step] = _form(step) or _inner_loop(step)
         return _found[step] is not None
 
+    def reduces(self, step: PlanStep) -> bool:
+        """Return whether a loop reduces rows as NumPy does.
+
+        Parameters
+        ----------
+        step
+            The reduction.
+        """
+        return rows_of(step) is not None
+
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, or None if a loop cannot, or would not pay.
 
@@ -77,6 +91,8 @@ class FusedLoops(Emitter):
             The group.
         """
         steps = group.members
+        if not group.steps and not all(map(self.takes, steps)):
+            return _reduction(group)
         # updates are combined whatever they are
         if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
             return None
@@ -195,6 +211,46 @@ def _in_parts(
             otherwise(*arrays)
 
     return run
+
+
+def _reduction(group: LoopGroup) -> Callable[..., Any] | None:
+    """Return a function that runs a group of one reduction, or None if a loop cannot."""
+    (step,) = group.tails
+    rows = rows_of(step)
+    if rows is None or group.strides or not _reduces_as_numpy(step, rows):
+        return None
+    work = bytes_of(step.inputs[0])
+    length = rows.outer if work >= _LARGE else 0
+    otherwise = group.by_numpy
+    function = function_of(group, text_of(step, rows), _left if length else otherwise, (), length)
+    return _in_parts(function, otherwise, length, work) if length else function
+
+
+def _reduces_as_numpy(step: PlanStep, rows: Rows) -> bool:
+    """Return whether a loop gives NumPy's bits for rows of this length: a few of them are tried."""
+    few = rows._replace(outer=min(rows.outer, max(2, _TRIED // (rows.count * rows.inner))))
+    key = step.op, np.dtype(step.out.dtype).char, few
+    if key not in _tried:
+        shape = few if few.inner > 1 else few[:2]
+        x = np.random.default_rng(0).normal(size=shape)
+        x = (x * np.exp2(np.random.default_rng(1).integers(-20, 20, shape))).astype(step.out.dtype)
+        nowhere: Any = None
+        given = Symbol(nowhere, x.shape, x.dtype)
+        out = symbol_like(given, (few.outer, *few[2:])[: len(shape) - 1])
+        params = {"axis": 1, "keepdims": False}
+        model = PlanStep(step.kind, step.op, step.run, (given,), (out,), params)
+        alone = LoopGroup(x.shape)
+        alone.tails.append(model)
+        alone.close(lambda symbol: True)
+        run = function_of(alone, text_of(model, few), alone.by_numpy)
+        found = np.empty(shape_of(out), x.dtype)
+        pairs = []
+        # a zero that is the greatest element is left to NumPy
+        for array in (x, np.full_like(x, -0.0)) if step.op == "add" else (x,):
+            run(found, array)
+            pairs.append(found.tobytes() == step.run(array, 1).tobytes())
+        _tried[key] = all(pairs)
+    return _tried[key]
 
 
 def _form(step: PlanStep) -> Form | None:

@@ -23,14 +23,13 @@ from .compiler import FLAGS, FUNCTION
 from .forms import TYPES, Form, conversion
 from .inner_loops import InnerLoop
 from .passes import Buffers, Pass, Way, axes_of, contiguous, passes_of, ways_of
+from .reductions import ZERO
 from .writer import MEMORY, Writer, literal
 
 #: LLVM masks the remainder of loops with fewer rounds than this.
 _SHORT = 16
 #: The number of elements of a block, and the bytes of buffers for one, at most.
 _BLOCK, _BUFFERS = 1024, 2**15
-#: What NumPy's sums of rows start with: 0, or a negative zero, which keeps that of the rows.
-_ZERO = np.add.reduce(np.full((2, 2), -0.0), 0)[0]
 
 
 class Layout(NamedTuple):
@@ -156,7 +155,7 @@ class Source:
         if self.calls:
             self._cut()
         for step in self.group.tails:
-            zero = literal(_ZERO, step.out.dtype)
+            zero = literal(ZERO, step.out.dtype)
             bounds = self._bounds(len(self.lengths) - 1)
             total = (bounds[0], bounds[1] if bounds[0] != "0" else prod(shape_of(step.out)))
             with writer.loop(*total) as place:

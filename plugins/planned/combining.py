@@ -51,6 +51,16 @@ class Emitter:
         """
         return step.elementwise or step.kind is StepKind.REDUCTION
 
+    def reduces(self, step: PlanStep) -> bool:
+        """Return whether :meth:`loop` may run a reduction that is a group of its own.
+
+        Parameters
+        ----------
+        step
+            A reduction to an array that :meth:`takes` refused.
+        """
+        return False
+
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return a function that runs a group, ``function(*outputs, *inputs)``; None for NumPy.
 

@@ -86,6 +86,10 @@ class MeasuredLoops(Emitter):
         """Return whether the emitter takes a step."""
         return self._loops.takes(step)
 
+    def reduces(self, step: PlanStep) -> bool:
+        """Return whether the emitter takes a reduction as a group of its own."""
+        return self._loops.reduces(step)
+
     def loop(self, group: LoopGroup) -> Callable[..., Any] | None:
         """Return the emitter's loop of a group; None if it has none, or if NumPy is faster."""
         BACKGROUND.checkpoint()

@@ -123,16 +123,17 @@ class Emission:
         # groups, stacks and single steps, in the order in which they run; a group that gains
         # nothing by running in blocks becomes single steps; a moment is a position in this list
         self._moments: list[Any] = []
-        for item in self.items:
+        for i, item in enumerate(self.items):
             if isinstance(item, LoopGroup):
-                item.strides = self.strides.of(item)
-                loop = self.emitter.loop(item)
-                if loop is not None:
-                    self._run[id(item)] = loop
-                    self.loops.append(item)
-                elif not in_blocks(item):
+                if not self._runs_as_loop(item) and not in_blocks(item):
                     self._moments += item.members
                     continue
+            elif self._has_known_rows(item) and self.emitter.reduces(item):
+                alone = LoopGroup(item.space)
+                alone.tails.append(item)
+                alone.close(lambda x: True)
+                if self._runs_as_loop(alone):
+                    self.items[i] = item = alone
             self._moments.append(item)
         self._moments = stacked(self._moments, needed | given | self._viewed())
         self.fresh, self.last = lifetimes(self._moments, needed, given)
@@ -142,6 +143,21 @@ class Emission:
         # the memory of current values, and memory that is free again, by its size
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
+
+    def _runs_as_loop(self, group: LoopGroup) -> bool:
+        group.strides = self.strides.of(group)
+        loop = self.emitter.loop(group)
+        if loop is None:
+            return False
+        self._run[id(group)] = loop
+        self.loops.append(group)
+        return True
+
+    def _has_known_rows(self, step: PlanStep) -> bool:
+        """Return whether a step is a reduction to an array, of an array whose shape is known."""
+        if step.kind is not StepKind.REDUCTION or step.out.shape == ():
+            return False
+        return not any(has_unknown_sizes(x.shape) for x in (*step.symbols, *step.outputs))
 
     def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for the value that the current step computes."""

@@ -1,0 +1,131 @@
+"""Reductions that LLVM compiles: the bits of NumPy, for any shape, axes and numbers."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
+
+OPS = {"sum": gt.sum, "max": gt.max, "min": gt.min}
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38]
+
+
+@pytest.fixture
+def by_numpy(monkeypatch) -> list[str]:
+    """What NumPy does in the place of loops."""
+    from gradtape.plugins.planned import LoopGroup
+
+    groups, run = [], LoopGroup.by_numpy
+
+    def noted(group, *arrays):
+        groups.append(repr(group))
+        run(group, *arrays)
+
+    monkeypatch.setattr(LoopGroup, "by_numpy", noted)
+    return groups
+
+
+def reduced(name: str, x: np.ndarray, axis, keepdims: bool = False, executor: str = "fused"):
+    f = gt.function(lambda x: OPS[name](x, axis=axis, keepdims=keepdims), executor=executor)
+    return f(gt.constant(x)).numpy(), f
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    a, b = np.where(np.isnan(a), np.nan, a), np.where(np.isnan(b), np.nan, b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def random_case(random: np.random.Generator):
+    """Return an array, and axes next to each other."""
+    rank = random.integers(2, 5)
+    most = [9, 40, 300][random.integers(3)]
+    shape = tuple(int(n) for n in random.integers(1, most if rank == 2 else 9, rank))
+    first = int(random.integers(rank))
+    axes = tuple(range(first, int(random.integers(first, rank)) + 1))
+    x = random.normal(size=shape) * np.exp2(random.integers(-20, 20, shape))
+    axis = axes[0] - rank * int(random.integers(2)) if len(axes) == 1 else axes
+    return x.astype(["float32", "float64"][random.integers(2)]), axis
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("parts", [False, True])
+def test_random_reductions_have_the_bits_of_numpy(seed: int, parts: bool, monkeypatch) -> None:
+    if parts:  # as for large arrays
+        from gradtape.core.base import pool
+        from gradtape.plugins.fused import loops
+
+        monkeypatch.setattr(loops, "_LARGE", 1)
+        monkeypatch.setattr(pool, "GRAIN", 1)
+        monkeypatch.setattr(pool._Numbers, "default", 3)
+    random = np.random.default_rng(seed)
+    x, axis = random_case(random)
+    keepdims = bool(random.integers(2))
+    layouts = [x, np.asfortranarray(x), np.repeat(x, 2, axis=-1)[..., ::2], x]
+    special = x.copy()
+    special.flat[random.integers(x.size, size=3)] = random.choice(SPECIAL, 3)
+    for name in OPS:
+        f = reduced(name, x, axis, keepdims)[1]
+        for given in (*layouts, special, np.zeros_like(x), np.full_like(x, -0.0)):
+            with np.errstate(all="ignore"):
+                wanted = getattr(np, name)(given, axis=axis, keepdims=keepdims)
+                assert same_bits(f(gt.constant(given)).numpy(), wanted), (name, x.shape, axis)
+
+
+SHAPES = [((6, 5, 3), 1), ((40, 3), 1), ((40, 8), -1), ((9, 130), 1), ((4, 5, 1000), 2)]
+SHAPES += [((4, 7, 3, 9), (1, 2)), ((4, 9, 200), 1), ((5, 4, 6), (1, 2)), ((3, 1, 4, 4), (2, 3))]
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_rows_run_as_loops(shape, axis, dtype: str, by_numpy) -> None:
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    found, f = reduced("sum", x, axis)
+    assert same_bits(found, x.sum(axis))
+    assert by_numpy == []
+    assert "one loop" in f.explain(gt.constant(x))
+
+
+@pytest.mark.parametrize("count", [2, 7, 8, 9, 31, 128, 250])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_what_depends_on_the_order_of_a_search_is_left_to_numpy(
+    count: int, name: str, by_numpy
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.normal(size=(20, count)).astype(np.float32)
+    found, f = reduced(name, x, 1)
+    assert same_bits(found, getattr(np, name)(x, 1))
+    assert by_numpy == []
+    for place in {0, count // 2, count - 1}:
+        bad = x.copy()
+        bad[7, place] = np.nan
+        assert np.isnan(f(gt.constant(bad)).numpy()[7])
+        assert len(by_numpy) == 1
+        by_numpy.clear()
+
+
+def test_numpy_warns_of_a_sum_that_overflows() -> None:
+    x = gt.constant(np.full((30, 40), 3e38, np.float32))
+    told = []
+    for executor in ("planned", "fused"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            gt.function(lambda x: gt.sum(x, axis=1), executor=executor)(x)
+        told.append([str(warning.message) for warning in caught])
+    assert told[0] == told[1]
+    assert "overflow" in told[0][0]
+
+
+def test_a_loop_in_another_order_than_numpys_is_not_used(monkeypatch, by_numpy) -> None:
+    from gradtape.plugins.fused import loops, reductions
+
+    monkeypatch.setattr(loops, "_tried", {})
+    monkeypatch.setattr(reductions, "_WHOLE", 10**6)  # rows are not halved
+    x = np.random.default_rng(0).normal(size=(50, 900)).astype(np.float32)
+    found, f = reduced("sum", x, 1)
+    assert same_bits(found, x.sum(1))
+    assert "one loop" not in f.explain(gt.constant(x))
