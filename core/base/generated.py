@@ -7,6 +7,7 @@ import linecache
 import weakref
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -33,8 +34,9 @@ def function_from(
     scope
         The function's globals, which then contain it.
     """
-    while _ENDED:
-        linecache.cache.pop(_ENDED.popleft(), None)
+    with suppress(IndexError):  # none is left: another thread may have taken the last one
+        while True:
+            linecache.cache.pop(_ENDED.popleft(), None)
     if isinstance(source, str) and file in linecache.cache:
         file = f"{file[:-1]} {next(_NUMBERS)}>"
     scope = {} if scope is None else scope

@@ -307,8 +307,9 @@ class _Pool:
     def close(self) -> None:
         """Let the threads end when they have nothing to do."""
         self.is_open = False
-        while self._idle:
-            self._idle.pop().end()
+        with suppress(IndexError):  # none is left: another thread may have taken the last one
+            while True:
+                self._idle.pop().end()
 
 
 class _Worker:

@@ -58,11 +58,11 @@ def rows_of(step: PlanStep) -> Rows | None:
         return None
     first, last = axes[0], axes[-1] + 1
     found = Rows(prod(shape[:first]), prod(shape[first:last]), prod(shape[last:]))
-    if found.outer < 2 or not found.count >= 2 or not found.inner:
+    if found.outer < 2 or not found.length >= 2 or not found.inner:
         return None
     if found.inner == 1:
-        return found if found.count <= (_LONGEST if step.op == "add" else _SEARCHED) else None
-    if step.op != "add" or found.inner > _WIDEST or found.count * found.inner > _MOST:
+        return found if found.length <= (_LONGEST if step.op == "add" else _SEARCHED) else None
+    if step.op != "add" or found.inner > _WIDEST or found.length * found.inner > _MOST:
         return None
     return found
 
@@ -120,15 +120,17 @@ class _Reduction:
     def write(self, row: str) -> None:
         """Write the reduction of the row at a position."""
         writer, kind = self._writer, self._kind
-        start = writer.new(f"mul nuw nsw i64 {row}, {self._rows.count * self._rows.inner}")
+        start = writer.new(f"mul nuw nsw i64 {row}, {self._rows.length * self._rows.inner}")
         source = writer.at("%x", start, kind)
         if self._rows.inner > 1:
             self._columns(source, row)
             return
         if self._order is None:
-            value = self._new(f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.count)}")
+            value = self._new(
+                f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.length)}"
+            )
         else:
-            value = self._best(source, self._rows.count)
+            value = self._best(source, self._rows.length)
         writer.store(kind, value, writer.at("%out", row, kind))
 
     def _columns(self, source: str, row: str) -> None:

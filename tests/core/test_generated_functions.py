@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import linecache
+import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -31,3 +33,16 @@ def test_functions_of_one_name_keep_their_own_lines_while_they_exist() -> None:
     gc.collect()
     function_from(SOURCE, "divide", "<another quotient>")  # they leave when the next one is made
     assert [file for file in files if file in linecache.cache] == []
+
+
+def test_threads_make_functions_while_others_end() -> None:
+    def make(_: int) -> int:
+        return sum(function_from(SOURCE, "divide", "<a quotient>")(1.0) for _ in range(300))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(make, range(8))) == [300] * 8
+    finally:
+        sys.setswitchinterval(interval)
