@@ -8,6 +8,7 @@ __all__ = [
     "BrokenPathWarning",
     "DistributedError",
     "EndlessLoop",
+    "ExecutorWarning",
     "GradientError",
     "GradtapeError",
     "NonFiniteError",
@@ -54,6 +55,10 @@ class GradientError(GradtapeError, LookupError):
 
 class BrokenPathWarning(UserWarning):
     """A derivative is incomplete, because an op on a path from the source has no gradient."""
+
+
+class ExecutorWarning(RuntimeWarning):
+    """An executor failed, and the plain executor runs the function instead, more slowly."""
 
 
 class ThreadsWarning(RuntimeWarning):

@@ -95,6 +95,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name in _LAST)
+    # the plain executor, which then runs instead, would give the same results; on pretended GPUs,
+    # which compile no kernels, it is meant to
+    failed = "error:executor '.*' failed for (?!.*RawKernel):gradtape.errors.ExecutorWarning"
+    for item in items:
+        item.add_marker(pytest.mark.filterwarnings(failed), append=False)
 
 
 @pytest.fixture(autouse=True, scope="session")

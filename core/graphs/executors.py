@@ -15,7 +15,7 @@ from ..base.lifetimes import KERNEL_CACHES
 from ..base.observers import watcher
 from ..base.table import registry
 from ..base.user_code import warn_user
-from ..errors import PluginError, UnknownOp
+from ..errors import ExecutorWarning, PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
 from ..tensors.assignment import exclusive
 from ..tensors.notebooks import Text
@@ -257,7 +257,7 @@ def _guarded(graph: Graph, name: str, reporting: bool) -> Run:
             f"executor {name!r} failed for {graph.name!r} ({_in_words(cause)}); the plain executor "
             'runs it instead, one kernel call per node. executor="plain" selects that without a '
             "warning",
-            RuntimeWarning,
+            ExecutorWarning,
         )
         return found
 

@@ -10,6 +10,7 @@ from ..core.errors import BackendUnavailable as BackendUnavailable
 from ..core.errors import BrokenPathWarning as BrokenPathWarning
 from ..core.errors import DistributedError as DistributedError
 from ..core.errors import EndlessLoop as EndlessLoop
+from ..core.errors import ExecutorWarning as ExecutorWarning
 from ..core.errors import GradientError as GradientError
 from ..core.errors import GradtapeError as GradtapeError
 from ..core.errors import NonFiniteError as NonFiniteError

@@ -228,7 +228,7 @@ def _reduction(group: LoopGroup) -> Callable[..., Any] | None:
 
 def _reduces_as_numpy(step: PlanStep, rows: Rows) -> bool:
     """Return whether a loop gives NumPy's bits for rows of this length: a few of them are tried."""
-    few = rows._replace(outer=min(rows.outer, max(2, _TRIED // (rows.count * rows.inner))))
+    few = rows._replace(outer=min(rows.outer, max(2, _TRIED // (rows.length * rows.inner))))
     key = step.op, np.dtype(step.out.dtype).char, few
     if key not in _tried:
         shape = few if few.inner > 1 else few[:2]

@@ -126,9 +126,7 @@ class _Reduction:
             self._columns(source, row)
             return
         if self._order is None:
-            value = self._new(
-                f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.length)}"
-            )
+            value = self._new(f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.length)}")
         else:
             value = self._best(source, self._rows.length)
         writer.store(kind, value, writer.at("%out", row, kind))

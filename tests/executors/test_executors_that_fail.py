@@ -74,6 +74,7 @@ def test_the_plain_executor_runs_what_another_one_cannot(kind: str, using: Any) 
     assert np.allclose(found.numpy(), 2.0 * np.sin(1.0))
     (warning,) = told
     assert f"executor 'mine' failed for '<lambda>' ({why})" in str(warning.message)
+    assert warning.category is gt.errors.ExecutorWarning
     assert warning.filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")

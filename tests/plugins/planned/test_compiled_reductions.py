@@ -10,6 +10,7 @@ import pytest
 import gradtape as gt
 
 pytest.importorskip("llvmlite", reason='pip install "gradtape[fused]"')
+pytestmark = pytest.mark.filterwarnings("error")
 
 OPS = {"sum": gt.sum, "max": gt.max, "min": gt.min}
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38]
