@@ -50,6 +50,7 @@ def doctor(folder: Path, before: str = "", **environment: str) -> dict[str, Any]
     """Return what ``gradtape doctor`` finds in a process that has a folder on its path."""
     code = "from gradtape.cli import main; main(['doctor', '--no-measure', '--json'])"
     paths = [str(folder), os.environ.get("PYTHONPATH", "")]
+    here = {name: x for name, x in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     done = subprocess.run(
         [sys.executable, "-c", before + code],
         capture_output=True,
@@ -57,7 +58,7 @@ def doctor(folder: Path, before: str = "", **environment: str) -> dict[str, Any]
         timeout=120,
         check=True,
         env={
-            **os.environ,
+            **here,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "GRADTAPE_DISABLE_PLUGINS": "jax",  # which takes a second to import
             **environment,
