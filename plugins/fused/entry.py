@@ -76,14 +76,14 @@ def function_of(
 
 
 def lead_to(function: Callable[..., Any], other: Callable[..., Any]) -> None:
-    """Let a function of :func:`function_of` call another one for arrays that it refuses.
+    """Let a function of :func:`function_of` call another one instead of its ``otherwise``.
 
     Parameters
     ----------
     function
         The function.
     other
-        What it calls from now on. It must live as long as the function does.
+        What it calls from now on. The caller keeps it for as long as the function exists.
     """
     state: Any = function.__self__  # type: ignore[attr-defined]
     state[_HEAD.index("otherwise")] = id(other)

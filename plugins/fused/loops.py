@@ -1,7 +1,7 @@
 """The executor's emitter: it runs groups as loops that LLVM compiles.
 
 A loop contains only operations with a single correct rounding, and NumPy's own inner loops, so that
-its results are NumPy's, bit for bit; sums are over the first axis, in NumPy's order. A loop cannot
+its results are NumPy's, bit for bit; sums add in NumPy's order (``reductions``). A loop cannot
 warn as NumPy does (``numpy.errstate``). If the processor has set a flag for such a warning, NumPy
 runs the group once more, and warns.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, partial
 from math import prod
-from threading import RLock
+from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -43,7 +43,8 @@ _Strides: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 _CALL = 16
 #: How steps are computed, for as long as these exist.
 _found: WeakKeyDictionary[PlanStep, Form | InnerLoop | None] = WeakKeyDictionary()
-_alone = RLock()
+#: Held while a function is added to a group.
+_alone = Lock()
 #: Whether loops that reduce rows give NumPy's bits here; and the number of elements that are tried.
 _tried: dict[Any, bool] = {}
 _TRIED = 2**14
@@ -91,7 +92,7 @@ class FusedLoops(Emitter):
             The group.
         """
         steps = group.members
-        if not group.steps and not all(map(self.takes, steps)):
+        if not group.steps and len(steps) == 1 and self.reduces(steps[0]):
             return _reduction(group)
         # updates are combined whatever they are
         if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
@@ -140,6 +141,7 @@ class GroupLoop:
         large = self._work >= _LARGE
         source = Source(self._group, self._forms, self._calls, large, strided)
         length = source.layout.length
+        # the last function of a chain is the one that asks, when all have refused
         otherwise = partial(self._otherwise, (strides,) if length else self._chain)
         given = self._group, source.text, _left if length else otherwise
         function = function_of(*given, source.table, length, strided)
@@ -149,9 +151,9 @@ class GroupLoop:
             if length:
                 function = _in_parts(function, otherwise, length, self._work)
             else:
-                for last in reversed(self._chain.values()):
+                last = next(reversed(self._chain.values()), None)
+                if last is not None:
                     lead_to(last, function)
-                    break
                 self._chain[strides] = function
             self._compiled[strides] = function
         return function
@@ -227,7 +229,7 @@ def _reduction(group: LoopGroup) -> Callable[..., Any] | None:
 
 
 def _reduces_as_numpy(step: PlanStep, rows: Rows) -> bool:
-    """Return whether a loop gives NumPy's bits for rows of this length: a few of them are tried."""
+    """Return whether a loop gives NumPy's bits for such axes; the first rows of them are tried."""
     few = rows._replace(outer=min(rows.outer, max(2, _TRIED // (rows.length * rows.inner))))
     key = step.op, np.dtype(step.out.dtype).char, few
     if key not in _tried:
@@ -246,7 +248,8 @@ def _reduces_as_numpy(step: PlanStep, rows: Rows) -> bool:
         found = np.empty(shape_of(out), x.dtype)
         pairs = []
         # a zero that is the greatest element is left to NumPy
-        for array in (x, np.full_like(x, -0.0)) if step.op == "add" else (x,):
+        tried = [x, np.full_like(x, -0.0)] if step.op == "add" else [x]
+        for array in tried:
             run(found, array)
             pairs.append(found.tobytes() == step.run(array, 1).tobytes())
         _tried[key] = all(pairs)

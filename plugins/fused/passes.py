@@ -209,7 +209,7 @@ def contiguous(lengths: Sequence[int]) -> list[int]:
 
 
 def _kept(step: PlanStep, whole: Shape) -> Shape:
-    """Return the shape of a sum whose axes are kept."""
+    """Return the shape that a sum would have with ``keepdims=True``."""
     axis = step.params["axis"]
     summed = {i % len(whole) for i in (axis if type(axis) is tuple else (axis,))}
     return tuple(1 if i in summed else n for i, n in enumerate(whole))

@@ -58,7 +58,7 @@ def rows_of(step: PlanStep) -> Rows | None:
         return None
     first, last = axes[0], axes[-1] + 1
     found = Rows(prod(shape[:first]), prod(shape[first:last]), prod(shape[last:]))
-    if found.outer < 2 or not found.length >= 2 or not found.inner:
+    if found.outer < 2 or found.length < 2 or not found.inner:
         return None
     if found.inner == 1:
         return found if found.length <= (_LONGEST if step.op == "add" else _SEARCHED) else None
@@ -94,6 +94,7 @@ def text_of(step: PlanStep, rows: Rows) -> str:
             "}",
             f"define i32 @{FUNCTION}(ptr %table, i64 %from, i64 %to, ptr %memory) {{",
             *entry.lines,
+            "  ; a call that computes all rows passes 0",
             "  %all = icmp eq i64 %to, 0",
             f"  %last = select i1 %all, i64 {rows.outer}, i64 %to",
             f"  %given = call i32 @loop(i64 %from, i64 %last, ptr {out}, ptr {x})",
@@ -126,7 +127,9 @@ class _Reduction:
             self._columns(source, row)
             return
         if self._order is None:
-            value = self._new(f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.length)}")
+            value = self._new(
+                f"fadd {kind} {self._zero}, {self._sum(source, 0, self._rows.length)}"
+            )
         else:
             value = self._best(source, self._rows.length)
         writer.store(kind, value, writer.at("%out", row, kind))
@@ -172,10 +175,8 @@ class _Reduction:
             first = self._sum(source, start, half)
             second = self._sum(source, start + half, count - half)
             return self._new(f"fadd {self._kind} {first}, {second}")
-        done = 0
-        total = self._zero
-        if count >= _LANES:
-            done = count - count % _LANES
+        done, total = count - count % _LANES, self._zero
+        if done:
             total = self._elements(source, start)
             for place in range(_LANES, done, _LANES):
                 more = self._elements(source, start + place)

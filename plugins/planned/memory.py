@@ -57,12 +57,12 @@ class ViewStrides:
     ----------
     steps
         The steps of a program.
-    given
-        Arrays with the strides of its inputs that are not C contiguous.
+    models
+        Arrays with the strides of its inputs, if those may not be C contiguous.
     """
 
     def __init__(
-        self, steps: Iterable[PlanStep], given: Mapping[Symbol, Any] | None = None
+        self, steps: Iterable[PlanStep], models: Mapping[Symbol, Any] | None = None
     ) -> None:
         self._views = {
             step.out: step
@@ -70,12 +70,18 @@ class ViewStrides:
             if step.kind is StepKind.VIEW
             and not any(has_unknown_sizes(x.shape) for x in (step.out, *step.symbols))
         }
-        self._models: dict[Symbol, Any] = dict(given or {})
+        self._models: dict[Symbol, Any] = dict(models or {})
 
     def of(self, group: LoopGroup) -> dict[Symbol, Shape]:
         """Return the strides in bytes of the inputs that are not C contiguous."""
         models = ((x, self.model(x)) for x in group.inputs)
         return {x: model.strides for x, model in models if not model.flags.c_contiguous}
+
+    def source(self, x: Symbol) -> Symbol:
+        """Return the value that a value is a view of; itself if it is none."""
+        while x in self._views:
+            x = self._views[x].inputs[0]
+        return x
 
     def model(self, x: Symbol) -> Any:
         """Return an array with the strides that a value will have."""

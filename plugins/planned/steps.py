@@ -234,10 +234,26 @@ class LoopGroup:
             values[step.out] = target
         for step in self.tails:
             axis, keepdims = step.params["axis"], step.params["keepdims"]
-            step.run(values[step.inputs[0]], axis, None, targets[step.out], keepdims)
+            reduce_into(step.run, values[step.inputs[0]], axis, None, targets[step.out], keepdims)
 
     def __repr__(self) -> str:
         return f"<group over {self.shape}: {', '.join(step.op for step in self.members)}>"
+
+
+def reduce_into(reduce: Any, x: Any, axis: Any, dtype: Any, out: Any, keepdims: bool) -> Any:
+    """Reduce an array as without ``out``, whose order in memory may change the order of sums.
+
+    Parameters
+    ----------
+    reduce
+        The method of a ufunc.
+    x, axis, dtype, out, keepdims
+        Its arguments.
+    """
+    if out is None or x.flags.c_contiguous:
+        return reduce(x, axis, dtype, out, keepdims)
+    out[...] = reduce(x, axis, dtype, None, keepdims)
+    return out
 
 
 def symbols(steps: Iterable[PlanStep]) -> list[Symbol]:

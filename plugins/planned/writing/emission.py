@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from .short_sums import quickest
 
 #: The kinds of steps that may write to a part of a larger array.
 _PLACED = (StepKind.ELEMENTWISE, StepKind.KERNEL, StepKind.PRODUCT, StepKind.REDUCTION)
+#: The kinds of steps whose results are C contiguous if their inputs are.
+_ORDERED = (*_PLACED, StepKind.JOIN, StepKind.FRESH)
 #: The size in bytes from which an array is deleted after its last use.
 _DROPPED = 2**16
 
@@ -50,7 +52,7 @@ class Emission:
         In the body of a loop: the names of values that are computed in place, and the number of
         outputs that need their own arrays, if not all do; the others are copied.
     models
-        Arrays with the strides of inputs that are not C contiguous.
+        In the body of a loop: arrays with the strides of inputs.
 
     Attributes
     ----------
@@ -61,7 +63,7 @@ class Emission:
     arena
         The buffers.
     strides
-        The strides of values that are views.
+        The strides of values, until the function is compiled: it holds arrays.
     loops
         The groups that the emitter runs.
     bodies
@@ -112,6 +114,7 @@ class Emission:
         #: By a view that has all of a value's memory in the same order, that value.
         self._whole: dict[Symbol, Symbol] = {}
         self.strides = ViewStrides(steps, models)
+        self._ordered = {x for s in steps if s.kind in _ORDERED for x in s.outputs}
         self._plan(needed, given)
         for x in self.fresh.intersection(self.names):
             del self.names[x]
@@ -125,14 +128,14 @@ class Emission:
         self._moments: list[Any] = []
         for i, item in enumerate(self.items):
             if isinstance(item, LoopGroup):
-                if not self._runs_as_loop(item) and not in_blocks(item):
+                if not self._take_as_loop(item) and not in_blocks(item):
                     self._moments += item.members
                     continue
-            elif self._has_known_rows(item) and self.emitter.reduces(item):
+            elif self._may_be_alone(item) and self.emitter.reduces(item):
                 alone = LoopGroup(item.space)
                 alone.tails.append(item)
                 alone.close(lambda x: True)
-                if self._runs_as_loop(alone):
+                if self._take_as_loop(alone):
                     self.items[i] = item = alone
             self._moments.append(item)
         self._moments = stacked(self._moments, needed | given | self._viewed())
@@ -144,7 +147,8 @@ class Emission:
         self.slots: dict[Symbol, int] = {}
         self.free: dict[int, list[int]] = {}
 
-    def _runs_as_loop(self, group: LoopGroup) -> bool:
+    def _take_as_loop(self, group: LoopGroup) -> bool:
+        """Let the emitter run a group; return whether it does."""
         group.strides = self.strides.of(group)
         loop = self.emitter.loop(group)
         if loop is None:
@@ -153,11 +157,13 @@ class Emission:
         self.loops.append(group)
         return True
 
-    def _has_known_rows(self, step: PlanStep) -> bool:
-        """Return whether a step is a reduction to an array, of an array whose shape is known."""
+    def _may_be_alone(self, step: PlanStep) -> bool:
+        """Return whether a reduction to an array may be a group: its input must be C contiguous."""
         if step.kind is not StepKind.REDUCTION or step.out.shape == ():
             return False
-        return not any(has_unknown_sizes(x.shape) for x in (*step.symbols, *step.outputs))
+        if any(has_unknown_sizes(x.shape) for x in (*step.symbols, *step.outputs)):
+            return False
+        return self.strides.source(step.inputs[0]) in self._ordered
 
     def buffer(self, symbol: Symbol) -> str:
         """Return the name of a buffer for the value that the current step computes."""
@@ -251,11 +257,12 @@ class Emission:
             start = len(self.lines)
             if isinstance(item, LoopGroup):
                 self._group(item)
+                self._drop((*item.inputs, *item.outputs), moment)
             elif isinstance(item, StackedSteps):
                 self._stack(item)
             else:
                 self._step(item, moment)
-                self._drop(item, moment)
+                self._drop((*item.symbols, *item.outputs), moment)
             self._report_from(item, start)
             self._expire(moment)
 
@@ -282,7 +289,7 @@ class Emission:
             self.lines.remove("give(arena)")
         whole = "\n    ".join([f"def run({', '.join(inputs)}):", *head, *self.lines])
         self.source = "\n".join([*self.functions, whole])
-        del self.strides  # it holds arrays
+        del self.strides
         return function_from(self.source, "run", "<plan>", self.scope)
 
     def _is_number(self, x: Symbol) -> bool:
@@ -307,8 +314,13 @@ class Emission:
 
     # -- steps ---------------------------------------------------------------------------------
 
+    def quickest(self, step: PlanStep) -> Callable[..., Any]:
+        """Return the quickest function with NumPy's bits that runs a step."""
+        number = self.number_of(step.inputs[0]) if step.kind is StepKind.REDUCTION else None
+        return quickest(step, number is not None and self.arena.model(number).flags.c_contiguous)
+
     def _step(self, step: PlanStep, moment: int) -> None:
-        call = f"{self.bind(quickest(step), 'k')}({', '.join(arguments_of(self, step))}"
+        call = f"{self.bind(self.quickest(step), 'k')}({', '.join(arguments_of(self, step))}"
         if step.kind is StepKind.VIEW and self._static(step):
             return
         if step.kind is StepKind.LOOP:
@@ -382,12 +394,11 @@ class Emission:
             names.append(name)
         return f"{self.bind(step.run, 'k')}({', '.join(names)}"
 
-    def _drop(self, step: PlanStep, moment: int) -> None:
+    def _drop(self, values: Iterable[Symbol], moment: int) -> None:
         """Delete large arrays that are not buffers after their last use."""
-        seen = dict.fromkeys((*step.symbols, *step.outputs))
         names = [
             self.names[x]
-            for x in seen
+            for x in dict.fromkeys(values)
             if x not in self._kept and self.last.get(x, moment) <= moment
             if self.names.get(x, "b").startswith("v")
             and (has_unknown_sizes(x.shape) or bytes_of(x) >= _DROPPED)
@@ -418,7 +429,7 @@ class Emission:
                 if write_shared(self, step, self.name(step.out)):
                     continue
                 params = f"{step.params['axis']!r}, None, {self.name(step.out)}"
-                call = f"{self.bind(quickest(step), 'k')}({self.arguments(step)[0]}, {params}"
+                call = f"{self.bind(self.quickest(step), 'k')}({self.arguments(step)[0]}, {params}"
                 self.lines.append(f"{call}, {step.params['keepdims']})")
 
     @property

@@ -18,7 +18,6 @@ import numpy as np
 
 from ....core.extend import Symbol, in_parallel, parts, pays
 from ..steps import PlanStep, Shape, StepKind, bytes_of, shape_of
-from .short_sums import quickest
 
 if TYPE_CHECKING:
     from .emission import Emission
@@ -253,7 +252,7 @@ def write_shared(emission: Emission, step: PlanStep, target: str | None) -> bool
         return lines.name(emission.name(x)) + (place if _has_rows(step, x) else "")
 
     given = step.arguments(here, emission.bind_scalar)
-    call = f"{emission.bind(quickest(step), 'k')}({', '.join(given)}"
+    call = f"{emission.bind(emission.quickest(step), 'k')}({', '.join(given)}"
     kind: type[SharedLines]
     if step.kind is StepKind.REDUCTION:
         kind, params = _SharedReduction, step.params

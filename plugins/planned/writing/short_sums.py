@@ -9,14 +9,14 @@ with it, bit for bit, before a plan uses it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...summing import sum_columns, sums_columns
-from ..steps import PlanStep, Shape, StepKind, shape_of
+from ..steps import PlanStep, Shape, StepKind, reduce_into, shape_of
 
 # NumPy's stubs do not know positional keepdims
 _reduce: Any = np.add.reduce
@@ -26,7 +26,7 @@ _FEW = 8
 _SEVERAL, _SHORT, _MOST = 32, 16, 2**18
 
 
-def quickest(step: PlanStep) -> Callable[..., Any]:
+def quickest(step: PlanStep, ordered: bool = False) -> Callable[..., Any]:
     """Return the quickest function with NumPy's bits that runs a step.
 
     It depends on the step's shapes and axes, so it is chosen when the step is written, not when it
@@ -36,11 +36,18 @@ def quickest(step: PlanStep) -> Callable[..., Any]:
     ----------
     step
         The step.
+    ordered
+        Whether its input will be C contiguous.
     """
-    if step.kind is not StepKind.REDUCTION or step.run != np.add.reduce:
+    if step.kind is not StepKind.REDUCTION:
         return step.run
+    run = _quickest_sum(step)
+    return run if ordered else partial(reduce_into, run)
+
+
+def _quickest_sum(step: PlanStep) -> Callable[..., Any]:
     (x,), axis = step.inputs, step.params["axis"]
-    if x.dtype.char not in "fd" or x.dtype != step.out.dtype:
+    if step.run != np.add.reduce or x.dtype.char not in "fd" or x.dtype != step.out.dtype:
         return step.run
     run = short_sum(shape_of(x), axis, x.dtype)
     if run is None and sums_columns(shape_of(x), axis):
