@@ -101,7 +101,7 @@ def _said(use: str, extra: str, tmp_path: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PROGRAM.replace("USE", use)],
         cwd=tmp_path,
-        env=environment,
+        env={**environment, "OMP_NUM_THREADS": "1"},  # fit warns of threads on a busy machine
         capture_output=True,
         text=True,
     )
