@@ -273,12 +273,12 @@ def test_the_time_to_compile_is_proportional_to_the_number_of_steps(
         compute = gt.grad(PROGRAMS[program](steps))
         gc.collect()
         gc.disable()  # its time depends on what other tests left
-        start = time.process_time()
+        start = time.thread_time()
         try:
             gt.function(compute, executor=executor)(x)
         finally:
             gc.enable()
-        return time.process_time() - start
+        return time.thread_time() - start
 
     seconds(10)
     few = sorted(seconds(FEW) for _ in range(3))[1]

@@ -194,9 +194,9 @@ def test_golden_vectors_of_a_large_layer_cost_little(inputs: int, tmp_path: Path
     model(np.ones((2, inputs), "float32"))
 
     def seconds(golden: bool) -> float:
-        start = time.process_time()
+        start = time.thread_time()
         gt.save(model, tmp_path / f"{golden}.h5", golden=golden)
-        return time.process_time() - start
+        return time.thread_time() - start
 
     plain = min(seconds(False) for _ in range(3))
     proven = min(seconds(True) for _ in range(3))

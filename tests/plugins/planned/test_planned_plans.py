@@ -261,11 +261,11 @@ def test_planning_takes_some_times_what_tracing_takes() -> None:
     step()
     traces, plans = [], []
     for _ in range(3):
-        start = time.process_time()
+        start = time.thread_time()
         graph = gt.function(step).get_concrete_function().graph
-        traces.append(time.process_time() - start)
+        traces.append(time.thread_time() - start)
         run = gt.registry().executor("planned")(graph)
-        start = time.process_time()
+        start = time.thread_time()
         run([])
-        plans.append(time.process_time() - start)
+        plans.append(time.thread_time() - start)
     assert min(plans) < 15 * min(traces)

@@ -349,10 +349,10 @@ def test_json_is_bounded_before_it_is_parsed(path: Path) -> None:
         path.write_bytes(template)
         forged(path, manifest=lambda _, text=text: text)
         for read in (gt.load, gt.saving.inspect_text):
-            start = time.process_time()
+            start = time.thread_time()
             with pytest.raises(LoadError):
                 read(path)
-            assert time.process_time() - start < seconds_of(1.0), name
+            assert time.thread_time() - start < seconds_of(1.0), name
 
 
 def test_a_writer_refuses_what_readers_refuse(

@@ -109,14 +109,14 @@ def test_a_lie_in_a_formula_is_refused_at_once(name: str, sized: bytes, tmp_path
     path.write_bytes(sized)
     shape = {"tuple": [{"size": LIES[name]}, 2]}
     forged(path, graphs=lambda r: put(made(r)["params"], "shape", shape))
-    start = time.process_time()
+    start = time.thread_time()
     for read in (gt.load, gt.saving.verify):
         with pytest.raises(LoadError) as caught:
             read(path)
         assert str(caught.value).startswith(str(path))
     with contextlib.suppress(LoadError):
         gt.saving.inspect_text(path)
-    assert time.process_time() - start < seconds_of(5.0)
+    assert time.thread_time() - start < seconds_of(5.0)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,10 @@ def test_a_long_formula_takes_no_time(sized: bytes, tmp_path: Path) -> None:
     path.write_bytes(sized)
     shape = {"tuple": [{"size": sums(15)}, 2]}
     forged(path, graphs=lambda r: put(made(r)["params"], "shape", shape))
-    start = time.process_time()
+    start = time.thread_time()
     with contextlib.suppress(LoadError):
         gt.load(path)
-    assert time.process_time() - start < seconds_of(2.0)
+    assert time.thread_time() - start < seconds_of(2.0)
 
 
 def test_what_a_formula_says_is_what_a_run_does(sized: bytes, tmp_path: Path) -> None:
