@@ -21,7 +21,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ...core.extend import Symbol, in_parallel, parts
-from ..planned import Emitter, LoopGroup, PlanStep, StepKind, bytes_of, shape_of, symbol_like
+from ..planned import (
+    Emitter,
+    LoopGroup,
+    PlanStep,
+    StepKind,
+    bytes_of,
+    numbers_to_sum,
+    shape_of,
+    symbol_like,
+)
 from .compiler import DTYPES
 from .entry import function_of, lead_to
 from .forms import FUNCTIONS, Form, convertible, form_of
@@ -92,8 +101,10 @@ class FusedLoops(Emitter):
             The group.
         """
         steps = group.members
-        if not group.steps and len(steps) == 1 and self.reduces(steps[0]):
-            return _reduction(group)
+        if not group.steps and len(steps) == 1:
+            rows = rows_of(steps[0])
+            if rows is not None:
+                return _reduction(group, rows)
         # updates are combined whatever they are
         if len(steps) > _MOST_STEPS or not all(map(self.takes, steps)):
             return None
@@ -215,11 +226,10 @@ def _in_parts(
     return run
 
 
-def _reduction(group: LoopGroup) -> Callable[..., Any] | None:
+def _reduction(group: LoopGroup, rows: Rows) -> Callable[..., Any] | None:
     """Return a function that runs a group of one reduction, or None if a loop cannot."""
     (step,) = group.tails
-    rows = rows_of(step)
-    if rows is None or group.strides or not _reduces_as_numpy(step, rows):
+    if group.strides or not _reduces_as_numpy(step, rows):
         return None
     work = bytes_of(step.inputs[0])
     length = rows.outer if work >= _LARGE else 0
@@ -234,22 +244,18 @@ def _reduces_as_numpy(step: PlanStep, rows: Rows) -> bool:
     key = step.op, np.dtype(step.out.dtype).char, few
     if key not in _tried:
         shape = few if few.inner > 1 else few[:2]
-        x = np.random.default_rng(0).normal(size=shape)
-        x = (x * np.exp2(np.random.default_rng(1).integers(-20, 20, shape))).astype(step.out.dtype)
-        nowhere: Any = None
-        given = Symbol(nowhere, x.shape, x.dtype)
+        given = symbol_like(step.inputs[0], shape)
         out = symbol_like(given, (few.outer, *few[2:])[: len(shape) - 1])
         params = {"axis": 1, "keepdims": False}
         model = PlanStep(step.kind, step.op, step.run, (given,), (out,), params)
-        alone = LoopGroup(x.shape)
-        alone.tails.append(model)
-        alone.close(lambda symbol: True)
+        alone = LoopGroup.of_reduction(model)
         run = function_of(alone, text_of(model, few), alone.by_numpy)
-        found = np.empty(shape_of(out), x.dtype)
+        found = np.empty(shape_of(out), out.dtype)
+        arrays = numbers_to_sum(shape, out.dtype)
+        if step.op != "add":  # a zero that is the greatest element is left to NumPy
+            del arrays[1:]
         pairs = []
-        # a zero that is the greatest element is left to NumPy
-        tried = [x, np.full_like(x, -0.0)] if step.op == "add" else [x]
-        for array in tried:
+        for array in arrays:
             run(found, array)
             pairs.append(found.tobytes() == step.run(array, 1).tobytes())
         _tried[key] = all(pairs)

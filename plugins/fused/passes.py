@@ -173,10 +173,8 @@ def axes_of(
     for x, how in ((x, how) for step in group.members for x, how in ways_of(step)):
         own = strided.get(x) or contiguous(shape_of(x))
         found[x, how] = _WAYS[how](*whole) if how else _broadcast(shape_of(x), own, whole)
-    kept = {step.out: _kept(step, whole) for step in group.tails}
     for x in group.outputs:
-        shape = kept.get(x, shape_of(x))
-        found[x, ""] = _broadcast(shape, contiguous(shape), whole)
+        found[x, ""] = _broadcast(shape_of(x), contiguous(shape_of(x)), whole)
     lengths: list[int] = []
     strides: dict[Way, list[int]] = {way: [] for way in found}
     for axis, length in enumerate(whole):
@@ -206,13 +204,6 @@ def ways_of(step: PlanStep) -> list[Way]:
 def contiguous(lengths: Sequence[int]) -> list[int]:
     """Return the strides of a C contiguous array."""
     return [prod(lengths[axis + 1 :]) for axis in range(len(lengths))]
-
-
-def _kept(step: PlanStep, whole: Shape) -> Shape:
-    """Return the shape that a sum would have with ``keepdims=True``."""
-    axis = step.params["axis"]
-    summed = {i % len(whole) for i in (axis if type(axis) is tuple else (axis,))}
-    return tuple(1 if i in summed else n for i, n in enumerate(whole))
 
 
 def _broadcast(shape: Shape, strides: Sequence[int], whole: Shape) -> list[int]:

@@ -86,7 +86,6 @@ def text_of(step: PlanStep, rows: Rows) -> str:
     out, x = (entry.load("ptr", "%memory", 8 * i) for i in range(2))
     return "\n".join(
         [
-            *sorted(writer.called),
             "define internal i32 @loop(i64 %from, i64 %to, ptr noalias %out, ptr noalias %x) "
             "noinline nounwind {",
             *writer.lines,

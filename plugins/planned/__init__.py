@@ -19,6 +19,7 @@ lowerings are first needed. It is also all that other plugins may use of plans:
 To run groups otherwise than as ufuncs (``plugins.fused``), pass an :class:`Emitter` to
 :func:`planned_by`, which returns a :data:`Run`. An emitter receives a :class:`LoopGroup` of
 :class:`PlanStep`, each of a :class:`StepKind`; its loop must compute :meth:`LoopGroup.by_numpy`.
+Sums of :func:`numbers_to_sum` differ if it adds in another order than NumPy.
 A function that returns an emitter is an executor's attribute ``emitter``: the default executor's
 plans change to its loops.
 
@@ -77,6 +78,7 @@ from .steps import size_of as size_of
 from .steps import symbol_like as symbol_like
 from .tracing import has_dtypes as has_dtypes
 from .tracing import retraced as retraced
+from .writing import numbers_to_sum as numbers_to_sum
 
 
 @hookimpl(trylast=True)

@@ -180,6 +180,20 @@ class LoopGroup:
         self.outputs: list[Symbol] = []
         self.strides: dict[Symbol, tuple[int, ...]] = {}
 
+    @classmethod
+    def of_reduction(cls, step: PlanStep) -> LoopGroup:
+        """Return a group of one reduction.
+
+        Parameters
+        ----------
+        step
+            The reduction.
+        """
+        group = cls(step.space)
+        group.tails.append(step)
+        group.close(lambda x: True)
+        return group
+
     @property
     def members(self) -> list[PlanStep]:
         """All steps, the tails last."""

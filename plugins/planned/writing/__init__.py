@@ -7,3 +7,4 @@ that threads share. ``short_sums`` has functions for sums that NumPy's reduction
 
 from .emission import Emission as Emission
 from .loops import write_loop as write_loop
+from .short_sums import numbers_to_sum as numbers_to_sum

@@ -132,9 +132,7 @@ class Emission:
                     self._moments += item.members
                     continue
             elif self._may_be_alone(item) and self.emitter.reduces(item):
-                alone = LoopGroup(item.space)
-                alone.tails.append(item)
-                alone.close(lambda x: True)
+                alone = LoopGroup.of_reduction(item)
                 if self._take_as_loop(alone):
                     self.items[i] = item = alone
             self._moments.append(item)

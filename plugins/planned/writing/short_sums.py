@@ -123,11 +123,23 @@ def _shaped(total: Any, x: Any, axis: Any, keepdims: bool) -> Any:
 
 def _agrees(run: Callable[..., Any], shape: Shape, axis: int, dtype: Any) -> bool:
     """Return whether a function has the bits of ``add.reduce``, of numbers of all sizes."""
-    random = np.random.default_rng(0)
-    x = random.normal(size=shape) * np.exp2(random.integers(-20, 20, shape))
-    x = x.astype(dtype)
-    for given in (x, np.full(shape, -0.0, dtype)):
+    for given in numbers_to_sum(shape, dtype):
         found, right = run(given, axis, None, None, False), np.add.reduce(given, axis)
         if found.tobytes() != right.tobytes():
             return False
     return True
+
+
+def numbers_to_sum(shape: Shape, dtype: Any) -> list[Any]:
+    """Return arrays that tell the order of sums: numbers of all sizes, and negative zeros.
+
+    Parameters
+    ----------
+    shape
+        The shape of the arrays.
+    dtype
+        Their dtype, of single or double precision.
+    """
+    random = np.random.default_rng(0)
+    x = random.normal(size=shape) * np.exp2(random.integers(-20, 20, shape))
+    return [x.astype(dtype), np.full(shape, -0.0, dtype)]

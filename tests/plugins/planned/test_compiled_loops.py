@@ -113,21 +113,6 @@ def test_range_reductions_are_rounded_as_numpy_does(name: str) -> None:
     assert same_bits(found[0], wanted[0])
 
 
-@pytest.fixture
-def repeated(monkeypatch) -> list[str]:
-    """What NumPy does in the place of loops."""
-    from gradtape.plugins.planned import LoopGroup
-
-    groups, by_numpy = [], LoopGroup.by_numpy
-
-    def noted(group, *arrays):
-        groups.append(repr(group))
-        by_numpy(group, *arrays)
-
-    monkeypatch.setattr(LoopGroup, "by_numpy", noted)
-    return groups
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [1, 2, 3, 5, 6, 7, 10, 15, 17, 31, (5, 3), (7, 10), (4, 1)])
 def test_the_rest_of_a_short_loop_is_not_divided_by_nothing(

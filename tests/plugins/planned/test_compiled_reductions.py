@@ -17,21 +17,6 @@ OPS = {"sum": gt.sum, "max": gt.max, "min": gt.min}
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38]
 
 
-@pytest.fixture
-def by_numpy(monkeypatch) -> list[str]:
-    """What NumPy does in the place of loops."""
-    from gradtape.plugins.planned import LoopGroup
-
-    groups, run = [], LoopGroup.by_numpy
-
-    def noted(group, *arrays):
-        groups.append(repr(group))
-        run(group, *arrays)
-
-    monkeypatch.setattr(LoopGroup, "by_numpy", noted)
-    return groups
-
-
 def reducing(name: str, axis, keepdims: bool = False, executor: str = "fused"):
     """Return a function that reduces a value in its own memory."""
     return gt.function(
@@ -135,30 +120,30 @@ SHAPES += [((4, 7, 3, 9), (1, 2)), ((4, 9, 200), 1), ((5, 4, 6), (1, 2)), ((3, 1
 
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sums_of_rows_run_as_loops(shape, axis, dtype: str, by_numpy) -> None:
+def test_sums_of_rows_run_as_loops(shape, axis, dtype: str, repeated) -> None:
     x = np.random.default_rng(0).normal(size=shape).astype(dtype)
     f = reducing("sum", axis)
     assert same_bits(f(gt.constant(x)).numpy(), (x * x.dtype.type(2)).sum(axis))
-    assert by_numpy == []
+    assert repeated == []
     assert "one loop: add" in f.explain(gt.constant(x))
 
 
 @pytest.mark.parametrize("count", [2, 7, 8, 9, 31, 128, 250])
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_what_depends_on_the_order_of_a_search_is_left_to_numpy(
-    count: int, name: str, by_numpy
+    count: int, name: str, repeated
 ) -> None:
     random = np.random.default_rng(0)
     x = random.normal(size=(20, count)).astype(np.float32)
     f = reducing(name, 1)
     assert same_bits(f(gt.constant(x)).numpy(), getattr(np, name)(x * np.float32(2), 1))
-    assert by_numpy == []
+    assert repeated == []
     for place in {0, count // 2, count - 1}:
         bad = x.copy()
         bad[7, place] = np.nan
         assert np.isnan(f(gt.constant(bad)).numpy()[7])
-        assert len(by_numpy) == 1
-        by_numpy.clear()
+        assert len(repeated) == 1
+        repeated.clear()
 
 
 def test_numpy_warns_of_a_sum_that_overflows() -> None:
@@ -173,7 +158,7 @@ def test_numpy_warns_of_a_sum_that_overflows() -> None:
     assert "overflow" in told[0][0]
 
 
-def test_a_loop_in_another_order_than_numpys_is_not_used(monkeypatch, by_numpy) -> None:
+def test_a_loop_in_another_order_than_numpys_is_not_used(monkeypatch, repeated) -> None:
     from gradtape.plugins.fused import loops, reductions
 
     monkeypatch.setattr(loops, "_tried", {})
