@@ -25,6 +25,8 @@ from .table import PACKAGE, public_package, registry
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 # The packages of installed plugins: user code calls them, or is in one of them.
 _PLUGINS: set[str] = set()
+# The packages for whose functions a plugin has others: their own code computes with NumPy arrays.
+_ON_ARRAYS: set[str] = set()
 
 
 class Place(NamedTuple):
@@ -72,10 +74,20 @@ def line_of(error: BaseException) -> str:
     return place
 
 
-def count_as_library(packages: Iterable[str]) -> None:
-    """Count packages as code that users call: warnings point at the line that calls it."""
-    _PLUGINS.clear()
-    _PLUGINS.update(packages)
+def count_as_library(packages: Iterable[str], on_arrays: Iterable[str] = ()) -> None:
+    """Count packages as code that users call: warnings point at the line that calls it.
+
+    Parameters
+    ----------
+    packages
+        The packages of installed plugins.
+    on_arrays
+        The packages of the hook ``gradtape_functions``.
+    """
+    for known, names in ((_PLUGINS, packages), (_ON_ARRAYS, on_arrays)):
+        known.clear()
+        known.update(names)
+    _computes.clear()
 
 
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
@@ -140,6 +152,25 @@ def users_frame() -> FrameType | None:
 
 #: The global names of modules that are not user code, by their addresses.
 _scopes: dict[int, dict[str, Any]] = {}
+
+
+def computes_with_arrays(frame: FrameType | None) -> bool:
+    """Return whether a frame runs a library's code that expects NumPy arrays.
+
+    These are the libraries of the hook ``gradtape_functions``. What NumPy's functions return there
+    often reaches compiled code, which takes nothing else.
+    """
+    if frame is None:
+        return False
+    module = frame.f_globals.get("__name__")
+    found = _computes.get(module)
+    if found is None:
+        found = _computes[module] = package_of(frame) in _ON_ARRAYS
+    return found
+
+
+#: Whether a module's code expects NumPy arrays, by name; every call of NumPy's asks.
+_computes: dict[Any, bool] = {}
 
 
 def package_of(frame: FrameType) -> str:

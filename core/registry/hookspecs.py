@@ -198,7 +198,10 @@ def gradtape_functions() -> Mapping[  # type: ignore[empty-body]
     ufunc, the value is an op, or another function of tensors, which runs when the ufunc receives a
     tensor. For a Python function, which tensors cannot intercept, the value is the name of a
     function that keeps gradients; messages show it. ``load()`` is called when a tensor first
-    reaches a function of the imported module.
+    reaches a function of the imported module. An empty mapping is allowed.
+
+    Code of a package with such a module computes with arrays: while nothing follows a tensor,
+    NumPy's functions return arrays where that code calls them, and conversions may be written to.
     """
 
 

@@ -241,7 +241,10 @@ class PluginHost:
                 raise
             except BaseException as error:
                 info.problem = cause(info, error)
-        count_as_library(_package(plugin) for info, plugin, _ in loaded if info.distribution)
+        count_as_library(
+            (_package(plugin) for info, plugin, _ in loaded if info.distribution),
+            (module.partition(".")[0] for module, _ in result.functions),
+        )
         self._results.keep(result.infos)
         result.in_order_of_plugins()
         result.notes, result.meanings.before = notes, self._meant

@@ -2,13 +2,15 @@
 
 ``Tensor.__array_ufunc__`` and ``__array_function__`` call this module. Arguments are matched by
 NumPy's names for them, so that their order may differ in gradtape's function. Results are tensors,
-whether a tape is active or not; ``numpy_functions.py`` has the exceptions.
+whether a tape is active or not; ``numpy_functions.py`` has the exceptions. One is for SciPy's own
+code: it gets arrays while nothing follows the tensors.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,7 @@ import numpy as np
 from ..base.table import functions, ops, public_package, registry
 from ..base.tree import flatten
 from .convert import NotNumbers, as_tensor
-from .numpy_functions import OnlyValues, instead, into_array, of_values
+from .numpy_functions import OnlyValues, instead, into_array, of_values, on_arrays
 from .op import Op
 from .tensor import Operators
 
@@ -185,10 +187,13 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         ``dtype=`` of a call. Also if only NumPy has the function and a tape, a trace or a batch is
         active. The message says what to use instead.
     """
+    theirs = ufunc if method == "__call__" else getattr(ufunc, method)
+    result = on_arrays(theirs, sys._getframe(2), inputs, kwargs)
+    if result is not NotImplemented:
+        return result
     try:
         return _call_ufunc(ufunc, method, inputs, kwargs)
     except (OnlyValues, NotNumbers) as error:
-        theirs = ufunc if method == "__call__" else getattr(ufunc, method)
         return instead(error, theirs, inputs, kwargs)
 
 
@@ -302,6 +307,9 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         If gradtape has no such function and a tape, a trace or a batch is active, or if gradtape's
         function does not support one of the arguments.
     """
+    result = on_arrays(function, sys._getframe(2), args, kwargs)
+    if result is not NotImplemented:
+        return result
     try:
         return _call_function(function, args, kwargs)
     except (OnlyValues, NotNumbers) as error:

@@ -13,7 +13,7 @@ from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
-from ..base.user_code import is_users_call, not_known, site_of
+from ..base.user_code import computes_with_arrays, is_users_call, not_known, reader, site_of
 from ..ops.dispatch import backend_of, to_numpy
 from .methods import Methods, named_for_users
 from .notebooks import table
@@ -272,7 +272,10 @@ class Tensor(ArrayHandle, Operators):
                     "copy=False"
                 )
             return value.astype(dtype)
-        return value.copy() if copy else value
+        # a library's code may write to what it asks for without a dtype
+        if copy or (copy is dtype is None and computes_with_arrays(reader())):
+            return value.copy()
+        return value
 
     def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
         """Return a DLPack capsule of the value: a copy, which the other library may write to.
