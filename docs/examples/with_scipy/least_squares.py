@@ -57,11 +57,10 @@ def fit(
     def residuals(vector: gt.Tensor) -> gt.Tensor:
         return curve(unflatten(vector), t) - values
 
-    jacobian = gt.function(mode(residuals))
     found = least_squares(
-        lambda vector: residuals(gt.constant(vector)).numpy(),
-        start.numpy(),
-        jac=lambda vector: jacobian(gt.constant(vector)).numpy(),
+        residuals,
+        start,
+        jac=gt.function(mode(residuals)),
         loss="soft_l1",
         f_scale=0.05,
         xtol=1e-12,

@@ -68,16 +68,15 @@ def train(model: gt.Module, x: gt.Tensor, y: gt.Tensor, decay: float = 1e-4) -> 
             _, gradient = loss_and_gradient()
         return accumulator.jvp(gradient)
 
-    def value(vector: Any) -> tuple[float, Any]:
+    def value(vector: Any) -> tuple[gt.Tensor, gt.Tensor]:
         put(vector)
-        loss, gradient = loss_and_gradient()
-        return loss.item(), gradient.numpy()
+        return loss_and_gradient()
 
-    def product(vector: Any, direction: Any) -> Any:
+    def product(vector: Any, direction: Any) -> gt.Tensor:
         put(vector)
-        return push(gt.constant(direction)).numpy()
+        return push(direction)
 
-    found = minimize(value, start.numpy(), method="trust-ncg", jac=True, hessp=product)
+    found = minimize(value, start, method="trust-ncg", jac=True, hessp=product)
     put(found.x)
     return found
 
