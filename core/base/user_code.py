@@ -26,7 +26,7 @@ _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
 # The packages of installed plugins: user code calls them, or is in one of them.
 _PLUGINS: set[str] = set()
 # The packages for whose functions a plugin has others: their own code computes with NumPy arrays.
-_ON_ARRAYS: set[str] = set()
+_ON_ARRAYS: frozenset[str] = frozenset()
 
 
 class Place(NamedTuple):
@@ -84,10 +84,12 @@ def count_as_library(packages: Iterable[str], on_arrays: Iterable[str] = ()) -> 
     on_arrays
         The packages of the hook ``gradtape_functions``.
     """
-    for known, names in ((_PLUGINS, packages), (_ON_ARRAYS, on_arrays)):
-        known.clear()
-        known.update(names)
-    _computes.clear()
+    global _ON_ARRAYS, _computes
+    _PLUGINS.clear()
+    _PLUGINS.update(packages)
+    # in this order: another thread may be about to write what it found for the earlier packages
+    _ON_ARRAYS = frozenset(on_arrays)
+    _computes = {}
 
 
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
@@ -158,19 +160,24 @@ def computes_with_arrays(frame: FrameType | None) -> bool:
     """Return whether a frame runs a library's code that expects NumPy arrays.
 
     These are the libraries of the hook ``gradtape_functions``. What NumPy's functions return there
-    often reaches compiled code, which takes nothing else.
+    often reaches compiled code, which takes nothing else. NumPy's own code counts as its caller's.
     """
-    if frame is None:
-        return False
-    module = frame.f_globals.get("__name__")
-    found = _computes.get(module)
-    if found is None:
-        found = _computes[module] = package_of(frame) in _ON_ARRAYS
-    return found
+    known = _computes
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        try:
+            found = known[module]
+        except KeyError:
+            package = package_of(frame)
+            found = known[module] = None if package == "numpy" else package in _ON_ARRAYS
+        if found is not None:
+            return found
+        frame = frame.f_back
+    return False
 
 
-#: Whether a module's code expects NumPy arrays, by name; every call of NumPy's asks.
-_computes: dict[Any, bool] = {}
+#: Whether a module's code expects NumPy arrays, by name; every call of NumPy's asks. NumPy's: None.
+_computes: dict[Any, bool | None] = {}
 
 
 def package_of(frame: FrameType) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from math import prod
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..base.context import active_batches, active_graph, active_tapes
 from ..base.tree import flatten, map_structure
-from ..base.user_code import computes_with_arrays, not_known
+from ..base.user_code import not_known
 from ..ops.dispatch import is_transformed
 from .convert import as_tensor
 from .tensor import Operators, Tensor
@@ -53,24 +52,18 @@ def _traced(arguments: Any) -> bool:
     )
 
 
-def on_arrays(function: Callable[..., Any], frame: FrameType, args: Any, kwargs: Any) -> Any:
-    """Return the result of NumPy's function on arrays, if a library calls it that expects them.
-
-    Returns
-    -------
-    object
-        ``NotImplemented`` if other code calls it, or if something follows one of the tensors.
-    """
-    if not computes_with_arrays(frame) or _traced((args, kwargs)):
-        return NotImplemented
-    for tape in active_tapes.get():
-        if any(isinstance(x, Operators) and _follows(tape, x) for x in flatten((args, kwargs))):
-            return NotImplemented
-    return of_values(function, np.array, args, kwargs)
+def is_followed(args: Any, kwargs: Any) -> bool:
+    """Return whether a tape, a trace or a batch follows one of the tensors."""
+    if _traced((args, kwargs)):
+        return True
+    tapes = active_tapes.get()
+    tensors = [x for x in flatten((args, kwargs)) if isinstance(x, Operators)] if tapes else ()
+    return any(_follows(tape, x) for tape in tapes for x in tensors)
 
 
 def _follows(tape: Any, x: Any) -> bool:
-    return x.id in tape.records or getattr(x, "trainable", False)
+    held = x if isinstance(x, Tensor) else x.handle()
+    return held.id in tape.records or getattr(x, "trainable", False)
 
 
 def of_values(

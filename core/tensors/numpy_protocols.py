@@ -18,8 +18,9 @@ import numpy as np
 
 from ..base.table import functions, ops, public_package, registry
 from ..base.tree import flatten
+from ..base.user_code import computes_with_arrays
 from .convert import NotNumbers, as_tensor
-from .numpy_functions import OnlyValues, instead, into_array, of_values, on_arrays
+from .numpy_functions import OnlyValues, instead, into_array, is_followed, of_values
 from .op import Op
 from .tensor import Operators
 
@@ -64,6 +65,8 @@ _ABOUT = frozenset(
 )
 # NumPy functions that only inspect dtypes, which a trace knows.
 _ABOUT_DTYPES = frozenset("can_cast common_type iscomplexobj isrealobj result_type".split())
+# These return the same in all code, and need no copies.
+_LOOKING = _ABOUT | _ABOUT_DTYPES | {"ndim", "shape", "size"}
 _IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
 _AT = "x.at[index].set(values), or gradtape.where"
 _ANOTHER = {name: f"gradtape.{name}" for name in ("fill_diagonal", "put_along_axis")}
@@ -188,9 +191,13 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         active. The message says what to use instead.
     """
     theirs = ufunc if method == "__call__" else getattr(ufunc, method)
-    result = on_arrays(theirs, sys._getframe(2), inputs, kwargs)
-    if result is not NotImplemented:
-        return result
+    if (
+        computes_with_arrays(sys._getframe(2))
+        and _is_numpys(ufunc)
+        and not _is_written(kwargs.get("out"), inputs[: method == "at"])
+        and not is_followed(inputs, kwargs)
+    ):
+        return of_values(theirs, np.array, inputs, kwargs)
     try:
         return _call_ufunc(ufunc, method, inputs, kwargs)
     except (OnlyValues, NotNumbers) as error:
@@ -307,13 +314,32 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         If gradtape has no such function and a tape, a trace or a batch is active, or if gradtape's
         function does not support one of the arguments.
     """
-    result = on_arrays(function, sys._getframe(2), args, kwargs)
-    if result is not NotImplemented:
-        return result
+    if (
+        computes_with_arrays(sys._getframe(2))
+        and function.__name__ not in _LOOKING
+        and not _is_written(*_targets(function, args, kwargs))
+        and not is_followed(args, kwargs)
+    ):
+        return of_values(function, np.array, args, kwargs)
     try:
         return _call_function(function, args, kwargs)
     except (OnlyValues, NotNumbers) as error:
         return instead(error, function, args, kwargs)
+
+
+def _is_written(*targets: Any) -> bool:
+    """Return whether one of the places that NumPy writes to is a tensor, which never changes."""
+    return any(isinstance(x, Operators) for x in flatten(targets))
+
+
+def _targets(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Return the arguments of NumPy's function that it writes to."""
+    theirs = _parameters(function) or {}
+    given = {**({} if _variadic(theirs) else dict(zip(theirs, args))), **kwargs}
+    first = args[:1] or list(kwargs.values())[:1]
+    inside = function.__name__ in _IN_PLACE
+    inside = inside or (function is np.nan_to_num and not given.get("copy", True))
+    return [given.get("out"), *(first if inside else ())]
 
 
 def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

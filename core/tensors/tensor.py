@@ -272,8 +272,8 @@ class Tensor(ArrayHandle, Operators):
                     "copy=False"
                 )
             return value.astype(dtype)
-        # a library's code may write to what it asks for without a dtype
-        if copy or (copy is dtype is None and computes_with_arrays(reader())):
+        # a library's code may write to it, and its compiled code to read-only arrays too
+        if copy or (copy is None and computes_with_arrays(reader())):
             return value.copy()
         return value
 

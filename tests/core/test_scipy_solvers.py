@@ -379,6 +379,7 @@ def library() -> Any:
 import numpy as np
 def double(x): return np.atleast_1d(np.add(x, x))
 def asked(x): return np.asarray(x)
+def run(function, *args, **kwargs): return function(*args, **kwargs)
 """
     exec(source, vars(module))
     plugin = SimpleNamespace(gradtape_functions=gt.plugin.hookimpl(lambda: {name: dict}))
@@ -423,3 +424,107 @@ def test_what_something_follows_stays_a_tensor(library: Any) -> None:
     )
     np.testing.assert_array_equal(gt.function(library.double)(X), [2.0, 4.0, 6.0])
     np.testing.assert_array_equal(gt.vmap(library.double)(X), [[2.0], [4.0], [6.0]])
+
+
+def test_a_function_that_writes_into_a_tensor_is_refused(library: Any) -> None:
+    run, x = library.run, gt.constant([1.0, 2.0, 3.0])
+    for target in (x, gt.Variable(x)):
+        with pytest.raises(TypeError, match="a tensor never changes"):
+            run(np.copyto, target, 0.0)
+        with pytest.raises(TypeError, match="a tensor never changes"):
+            run(np.put, a=target, ind=[0], v=[0.0])
+        with pytest.raises(TypeError, match="returns a new tensor"):
+            run(np.add.at, target, [0], 1.0)
+        for call in (
+            lambda to: run(np.add, X, 1.0, out=to),
+            lambda to: run(np.add, X, 1.0, to),
+            lambda to: run(np.cumsum, X, out=to),
+            lambda to: run(np.cumsum, X, 0, None, to),
+        ):
+            with pytest.raises(TypeError, match="a tensor never changes"):
+                call(target)
+        with pytest.raises(ValueError, match="not changed in place"):
+            run(np.nan_to_num, target, copy=False)
+        np.testing.assert_array_equal(target, [1.0, 2.0, 3.0])
+    into = np.zeros(3)
+    run(np.copyto, into, X)
+    run(np.add, into, X, out=into)
+    run(np.add.at, into, [0], X[:1])
+    np.testing.assert_array_equal(into, [3.0, 4.0, 6.0])
+    np.testing.assert_array_equal(run(np.einsum, "i,i", X, X), 14.0)
+
+
+def test_questions_have_the_answers_that_they_have_elsewhere(library: Any) -> None:
+    assert library.run(np.shares_memory, X, X)
+    assert library.run(np.may_share_memory, X, X.numpy())
+    assert library.run(np.shape, X) == (3,)
+    assert library.run(np.result_type, X, np.float32) == X.dtype
+
+
+def test_every_conversion_may_be_written_to(library: Any) -> None:
+    x = gt.constant(np.ones(3))
+    for convert in (
+        np.asarray,
+        lambda x: library.run(np.asarray, x),
+        lambda x: library.run(np.asarray, x, dtype=np.float64),
+        lambda x: library.run(np.asarray_chkfinite, x),
+        lambda x: library.run(np.ascontiguousarray, x, np.float64),
+    ):
+        found = convert(x)
+        if convert is np.asarray:
+            assert not found.flags.writeable  # the user's own code
+            continue
+        found += 1.0
+        np.testing.assert_array_equal(x, [1.0] * 3)
+
+
+def test_scipy_overwrites_no_tensor() -> None:
+    linalg = pytest.importorskip("scipy.linalg")
+    a, b = gt.constant(np.eye(3) + 1.0), gt.constant(np.arange(3.0))
+    before = a.numpy().copy(), b.numpy().copy()
+    linalg.solve(a, b, overwrite_a=True, overwrite_b=True)
+    linalg.solve_triangular(a, b, overwrite_b=True)
+    linalg.lstsq(a, b, overwrite_a=True, overwrite_b=True)
+    np.testing.assert_array_equal(a, before[0])
+    np.testing.assert_array_equal(b, before[1])
+
+
+def test_a_solver_that_asks_for_a_dtype() -> None:
+    rotation = pytest.importorskip("scipy.spatial.transform").Rotation.from_quat([0.0, 0, 0, 1])
+    np.testing.assert_allclose(rotation.apply(gt.constant([1.0, 2.0, 3.0])), [1.0, 2.0, 3.0])
+    found = integrate.tanhsinh(gt.sin, 0.0, 1.0)
+    np.testing.assert_allclose(found.integral, 1.0 - np.cos(1.0))
+
+
+def test_functions_of_special_return_tensors_where_nothing_follows_them() -> None:
+    special = pytest.importorskip("scipy.special")
+    x = gt.constant(np.array([1.5, 2.5]))
+    for function in (
+        special.gamma,
+        lambda x: special.zeta(x, 1.0),
+        special.lambertw,
+        lambda x: special.jvp(1, x),
+    ):
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            assert type(function(x)) is gt.Tensor
+        found = function(x)
+        assert type(found) is gt.Tensor
+        np.testing.assert_allclose(found, function(x.numpy()))
+
+
+def test_parts_of_a_tensorflow_variable_are_followed(library: Any) -> None:
+    tf = pytest.importorskip("gradtape.compat.tensorflow")
+    v = tf.Variable([1.0, 2.0])
+    with gt.GradientTape() as tape:
+        y = library.double(v[0])
+    np.testing.assert_array_equal(tape.gradient(y, v), [2.0, 0.0])
+
+
+def test_a_watched_variable_is_followed_if_it_is_not_trainable(library: Any) -> None:
+    v = gt.Variable([1.0, 2.0], trainable=False)
+    with gt.GradientTape() as tape:
+        assert type(library.double(v)) is np.ndarray
+        tape.watch(v)
+        y = library.double(v)
+    np.testing.assert_array_equal(tape.gradient(y, v), [2.0, 2.0])
