@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,13 @@ from numpy import uint64 as uint64
 from ..base.dtypes import default_complex_dtype, default_dtype
 from ..base.sizes import Shape, Size, as_shape
 from ..base.sizes import broadcast_shapes as broadcast
-from ..base.table import ops, public_package
+from ..base.table import ops, public_package, registry
 from .convert import as_tensor, check_unmasked, constant
+from .custom_records import placeable
 from .methods import check_order
 from .tensor import Tensor
 
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def namespace(api_version: str | None = None) -> Any:
@@ -123,9 +125,11 @@ class NamespaceInfo:
         Returns
         -------
         list of str
-            The devices, as ``tensor.device`` names them.
+            The devices, as ``tensor.device`` names them: the default one, and the host.
         """
-        return [self.default_device()]
+        host = registry().host_backend
+        found = (self.default_device(), f"{host.name}:{host.device(np.empty(0))}")
+        return list(dict.fromkeys(found))
 
 
 def __array_namespace_info__() -> NamespaceInfo:
@@ -179,7 +183,10 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return broadcast(*given, op="broadcast_shapes")
 
 
-def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
+@placeable
+def asarray(
+    obj: Any, dtype: Any = None, *, device: str | None = None, copy: builtins.bool | None = None
+) -> Tensor:
     """Return ``obj`` as a tensor; a tensor is returned unchanged unless ``copy`` is true.
 
     Parameters
@@ -189,7 +196,7 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     dtype
         The dtype; ``obj``'s own by default.
     device
-        The target device, as ``tensor.device`` names it; by default it is not moved.
+        The device, as ``tensor.device`` names it; by default, a tensor is not moved.
     copy
         True always returns a new tensor. False forbids a copy, and so accepts only tensors.
 
@@ -211,8 +218,6 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     [1.0, 2.0]
     """
     result = as_tensor(obj, dtype)
-    if device is not None:
-        result = result.to(device)
     if copy is False and result is not obj:
         raise ValueError(
             f"asarray: {type(obj).__name__} cannot become a tensor without a copy; leave out "
@@ -295,7 +300,8 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
     return asarray(as_tensor(x).astype(dtype), device=device)
 
 
-def empty(shape: Any, dtype: Any = None) -> Tensor:
+@placeable
+def empty(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return a tensor of zeros: tensors are never uninitialised.
 
     Parameters
@@ -304,6 +310,8 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
         A size or a sequence of sizes.
     dtype
         The dtype; the default dtype (``float32``) if not given.
+    device
+        The device, as ``tensor.device`` names it; by default that of new tensors.
 
     Returns
     -------
@@ -328,7 +336,8 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     return constant(np.zeros(sizes, default_dtype() if dtype is None else dtype))
 
 
-def empty_like(x: Any, dtype: Any = None) -> Tensor:
+@placeable
+def empty_like(x: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return zeros of the shape of ``x``: tensors are never uninitialised.
 
     Parameters
@@ -337,6 +346,8 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
         A tensor of any shape and dtype.
     dtype
         The dtype; that of ``x`` if not given.
+    device
+        The device, as ``tensor.device`` names it; that of ``x`` by default.
 
     Returns
     -------

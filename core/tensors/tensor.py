@@ -14,7 +14,7 @@ from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
 from ..base.user_code import is_users_call, not_known, site_of
-from ..ops.dispatch import backend_of, to_numpy
+from ..ops.dispatch import backend_of, place_of, to_numpy
 from .methods import Methods, named_for_users
 from .notebooks import table
 
@@ -214,9 +214,11 @@ class Tensor(ArrayHandle, Operators):
 
     @property
     def device(self) -> str:
-        """The backend and device of the elements, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
-        owner = backend_of(self.array)
-        return f"{owner.name}:{owner.device(self.array)}"
+        """The backend and device of the elements, for instance ``"numpy:cpu"`` or ``"cupy:0"``.
+
+        It is ``"traced"`` in a trace, which runs where its inputs are.
+        """
+        return place_of(self.array)
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a NumPy array (a NumPy scalar if there are no axes).
@@ -319,6 +321,34 @@ class Tensor(ArrayHandle, Operators):
     if TYPE_CHECKING:  # bound by core.tensors
 
         def to(self, backend: str) -> Tensor: ...
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return the tensor on a device, as :meth:`to` does, under the array API standard's name.
+
+        Parameters
+        ----------
+        device
+            A device as ``tensor.device`` names it, such as ``"numpy:cpu"`` or ``"cupy:0"``.
+        stream
+            Only None: copies are on the device's current stream.
+
+        Returns
+        -------
+        Tensor
+            A tensor with the same value, which gradients reach; the tensor itself if it is there.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend.
+        BackendUnavailable
+            If the backend cannot be used here.
+        ValueError
+            If a stream is given.
+        """
+        if stream is not None:
+            raise ValueError(f"to_device: stream must be None, got {stream!r:.80}")
+        return self.to(device)
 
     def item(self, *index: Any) -> Any:
         """Return the only element, or the one at ``index``, as a Python number.
