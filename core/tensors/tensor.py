@@ -91,6 +91,34 @@ class Operators(Methods):
         """Return the value as a tensor; this watches a variable."""
         raise NotImplementedError
 
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return the tensor on a device, as :meth:`to` does, under the array API standard's name.
+
+        Parameters
+        ----------
+        device
+            A device as ``tensor.device`` names it, such as ``"numpy:cpu"`` or ``"cupy:0"``.
+        stream
+            Only None: copies are on the device's current stream.
+
+        Returns
+        -------
+        Tensor
+            A tensor with the same value, which gradients reach; the tensor itself if it is there.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend.
+        BackendUnavailable
+            If the backend cannot be used here.
+        ValueError
+            If a stream is given.
+        """
+        if stream is not None:
+            raise ValueError(f"to_device: stream must be None, got {stream!r:.80}")
+        return self._read().to(device)
+
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
 
@@ -321,34 +349,6 @@ class Tensor(ArrayHandle, Operators):
     if TYPE_CHECKING:  # bound by core.tensors
 
         def to(self, backend: str) -> Tensor: ...
-
-    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
-        """Return the tensor on a device, as :meth:`to` does, under the array API standard's name.
-
-        Parameters
-        ----------
-        device
-            A device as ``tensor.device`` names it, such as ``"numpy:cpu"`` or ``"cupy:0"``.
-        stream
-            Only None: copies are on the device's current stream.
-
-        Returns
-        -------
-        Tensor
-            A tensor with the same value, which gradients reach; the tensor itself if it is there.
-
-        Raises
-        ------
-        LookupError
-            If no plugin provides the backend.
-        BackendUnavailable
-            If the backend cannot be used here.
-        ValueError
-            If a stream is given.
-        """
-        if stream is not None:
-            raise ValueError(f"to_device: stream must be None, got {stream!r:.80}")
-        return self.to(device)
 
     def item(self, *index: Any) -> Any:
         """Return the only element, or the one at ``index``, as a Python number.

@@ -104,6 +104,11 @@ def test_code_for_any_library_asks_for_devices() -> None:
     made = xp.zeros(3, dtype=x.dtype, device=compat.device(x))
     assert (made.dtype, made.device) == (x.dtype, x.device)
     assert set(xp.__array_namespace_info__().devices()) == {"numpy:cpu"}
+    v = gt.Variable(x)
+    assert compat.device(v) == x.device
+    with gt.GradientTape() as tape:
+        y = gt.sum(compat.to_device(v, x.device) ** 2)
+    assert tape.gradient(y, v).tolist() == [2.0, 4.0]
 
 
 def double_beside(x: gt.Tensor) -> gt.Tensor:
