@@ -34,6 +34,8 @@ TO_DLPACK = (
     "a value that depends on it was exported to another library by __dlpack__ (from_dlpack), and "
     "what that library computes from it is a constant for the tape"
 )
+#: DLPack's number of the kind of device that is host memory.
+_HOST = 1
 
 
 class Operators(Methods):
@@ -304,17 +306,28 @@ class Tensor(ArrayHandle, Operators):
             return value.astype(dtype)
         return value.copy() if copy else value
 
-    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """Return a DLPack capsule of the value: a copy, which the other library may write to.
 
         Parameters
         ----------
+        stream
+            The consumer's stream, for the backend's library; None on the host.
+        max_version
+            The highest version of DLPack that the consumer supports.
+        dl_device
+            The device of the copy, as DLPack numbers them; by default the tensor's.
         copy
             False exports the tensor's own memory, marked as read-only. The other library must
             support DLPack 1.0 (``max_version``) and respect the mark: NumPy does, but PyTorch 2
             writes anyway. If you never write to it, you can also export the raw ``x.array``.
-        options
-            ``stream``, ``max_version`` and ``dl_device``, as in the array API standard.
 
         Raises
         ------
@@ -328,11 +341,15 @@ class Tensor(ArrayHandle, Operators):
             tape.record_break((self,), (), TO_DLPACK)
         if _on_host(self):
             self._leave("__dlpack__")
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in given.items() if value is not None}
         if copy is not False:
+            if dl_device is not None and int(dl_device[0]) == _HOST:
+                return np.array(to_numpy(self.array)).__dlpack__(**options)
             owner = backend_of(self.array)
             own = owner.asarray(self.array, device=owner.device(self.array))
             return own.__dlpack__(**options)
-        if not _on_host(self) or (options.get("max_version") or (0,)) < (1,):
+        if not _on_host(self) or (max_version or (0,)) < (1,):
             raise BufferError(
                 "__dlpack__: a tensor never changes, and this export cannot mark its memory as "
                 "read-only; leave out copy=False to get a copy"
@@ -344,7 +361,7 @@ class Tensor(ArrayHandle, Operators):
     def __dlpack_device__(self) -> Any:
         if not _is_exportable(self.array):
             raise not_known(self.array, "a tensor's device")
-        return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
+        return (_HOST, 0) if _on_host(self) else self.array.__dlpack_device__()
 
     if TYPE_CHECKING:  # bound by core.tensors
 
