@@ -100,6 +100,7 @@ def test_each_matrix_may_have_its_own_tolerance() -> None:
             np.testing.assert_allclose(ours.numpy(), np.linalg.pinv(x, rtol=rtol), atol=1e-12)
             ranks = gt.linalg.matrix_rank(gt.constant(x), rtol=given).numpy()
             np.testing.assert_array_equal(ranks, np.linalg.matrix_rank(x, rtol=rtol))
+    assert gt.linalg.pinv(gt.ones((0, 2, 3, 4)), rtol=np.ones((0, 2))).shape == (0, 2, 4, 3)
     batches = gt.vmap(lambda m: gt.linalg.pinv(m, rtol=np.array([0.1, 0.4, 0.9])))(gt.constant(x))
     np.testing.assert_allclose(
         batches.numpy(), np.linalg.pinv(x, rtol=np.array([0.1, 0.4, 0.9])), atol=1e-12

@@ -90,6 +90,12 @@ def test_functions_of_traces_have_the_same_values() -> None:
         np.testing.assert_array_equal(parts(traced.numpy()), parts(eager.numpy()), name)
 
 
+def test_expm1_of_complex_zeros_keeps_the_sign_of_the_imaginary_part() -> None:
+    for a, b in product((0.0, -0.0), (0.0, -0.0)):
+        found = gt.expm1(gt.constant(complex(a, b))).item()
+        assert (np.signbit(found.real), np.signbit(found.imag)) == (False, np.signbit(b))
+
+
 def test_expm1_of_complex_numbers_has_gradients_of_both_orders() -> None:
     z = gt.constant([1e-9 + 1e-9j, 2.0 - 1.0j, -3.0 + 0.5j], "complex128")
     first = gt.grad(lambda z: gt.real(gt.sum(gt.expm1(z))))

@@ -285,8 +285,10 @@ class _Expm1(UnaryOp):
 
 def _complex_expm1_kernel(xp: Any, x: Any) -> Any:
     out = xp.expm1(x)
-    # next to infinities, products of infinities and zeros make nan of what is known
-    return xp.where(xp.isfinite(x) & xp.isfinite(out), out, xp.exp(x) - 1)
+    # next to infinities, products of infinities and zeros make nan of what is known; a real part
+    # of -0 becomes 0, as in exp(x) - 1, and an imaginary one stays
+    known = xp.isfinite(x) & xp.isfinite(out)
+    return xp.where(known, out - complex(-0.0, 0.0), xp.exp(x) - 1)
 
 
 _complex_expm1 = elementwise(

@@ -91,7 +91,8 @@ def _bounds(value: Any, x: Any, name: str) -> Any:
         raise ValueError(
             f"{name}: a bound for each matrix needs a shape that broadcasts to {sizes}, got {given}"
         )
-    return _nested(np.asarray(value, np.float64).tolist())
+    bounds = np.asarray(value, np.float64)
+    return _nested(bounds.tolist()) if bounds.size else 0.0  # for no matrices
 
 
 def _nested(values: Any) -> Any:
