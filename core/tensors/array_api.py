@@ -338,7 +338,9 @@ def array(
     return ops["expand_dims"](result, axis=tuple(missing)) if missing else result
 
 
-def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
+def astype(
+    x: Any, dtype: Any, *, copy: builtins.bool = True, device: str | None = None
+) -> Tensor:
     """Return a tensor cast to ``dtype``; gradients are cast back.
 
     Parameters
