@@ -51,9 +51,10 @@ _TABLE = {
     ".core.tape.backward": "UnconnectedGradients",
     ".core.tape.tape": "GradientTape",
     ".core.tensors.array_api": (
-        "__array_namespace_info__ array asarray astype bool broadcast_shapes can_cast complex128 "
-        "complex64 e empty empty_like finfo float16 float32 float64 from_dlpack iinfo inf int16 "
-        "int32 int64 int8 isdtype nan newaxis pi result_type uint16 uint32 uint64 uint8"
+        "__array_api_version__ __array_namespace_info__ array asarray astype bool "
+        "broadcast_shapes can_cast complex128 complex64 e empty empty_like finfo float16 float32 "
+        "float64 from_dlpack iinfo inf int16 int32 int64 int8 isdtype nan newaxis pi result_type "
+        "uint16 uint32 uint64 uint8"
     ),
     ".core.tensors.convert": "as_tensor constant",
     ".core.tensors.numpy_functions": "ndim shape size",

@@ -44,6 +44,7 @@ from .core.registry.host import registry as registry
 from .core.registry.host import unregister_plugin as unregister_plugin
 from .core.tape.backward import UnconnectedGradients as UnconnectedGradients
 from .core.tape.tape import GradientTape as GradientTape
+from .core.tensors.array_api import __array_api_version__ as __array_api_version__
 from .core.tensors.array_api import __array_namespace_info__ as __array_namespace_info__
 from .core.tensors.array_api import array as array
 from .core.tensors.array_api import asarray as asarray

@@ -468,7 +468,6 @@ INSTEAD: dict[str, dict[str, str]] = {
     "Variable": _each(
         {
             "data": "v.assign(value) to set the value, or v.numpy() to read it",
-            "device": "v.value.device",
             "requires_grad requires_grad_": "v.trainable",
             "to": "model.to(where), which moves all variables of a model, or v.value.to(where)",
             "clone contiguous": "v.value, or gt.Variable(v) for another variable",

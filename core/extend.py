@@ -206,6 +206,7 @@ from .tensors.convert import on_device_of as on_device_of
 from .tensors.convert import own_array as own_array
 from .tensors.convert import with_each_other as with_each_other
 from .tensors.convert import with_others as with_others
+from .tensors.custom_records import placeable as placeable
 from .tensors.indexing import decode_index as decode_index
 from .tensors.notebooks import Text as Text
 from .tensors.op import BinaryOp as BinaryOp

@@ -309,6 +309,20 @@ def placed(owner: Backend, device: str) -> Setting[tuple[str, str | None]]:
     return Setting(_selected, (owner.name, device or None))
 
 
+#: The device of values that have none yet: those of a trace, which run where the inputs are.
+TRACED = "traced"
+
+
+def place_of(array: Any) -> str:
+    """Return the backend and device of an array: ``"cupy:0"``, or :data:`TRACED`."""
+    while getattr(array, "batched", False):
+        array = array.array
+    if type(array) in transforms:
+        return TRACED
+    owner = backend_of(array)
+    return f"{owner.name}:{owner.device(array)}"
+
+
 def parse_place(name: Any) -> tuple[str, str | None]:
     """Return the backend and the device of ``"cupy:1"``; None for the backend's default."""
     if not isinstance(name, str) and name is not None:

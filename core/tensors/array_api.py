@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy import can_cast as can_cast
 from numpy import complex64 as complex64
 from numpy import complex128 as complex128
 from numpy import e as e
-from numpy import finfo as finfo
 from numpy import float16 as float16
 from numpy import float32 as float32
 from numpy import float64 as float64
@@ -30,15 +30,18 @@ from numpy import uint16 as uint16
 from numpy import uint32 as uint32
 from numpy import uint64 as uint64
 
-from ..base.dtypes import default_complex_dtype, default_dtype
+from ..base.dtypes import as_dtype, default_complex_dtype, default_dtype
 from ..base.sizes import Shape, Size, as_shape
 from ..base.sizes import broadcast_shapes as broadcast
-from ..base.table import ops, public_package
-from .convert import as_tensor, check_unmasked, constant
+from ..base.table import ops, public_package, registry
+from ..ops.dispatch import parse_place, place_of
+from .convert import as_tensor, check_unmasked, constant, is_device_array
+from .custom_records import placeable
 from .methods import check_order
-from .tensor import Tensor
+from .tensor import Operators, Tensor
 
-_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+__array_api_version__ = _VERSIONS[-1]
 
 
 def namespace(api_version: str | None = None) -> Any:
@@ -117,15 +120,17 @@ class NamespaceInfo:
         found = np.__array_namespace_info__().dtypes(kind=kind)
         return {name: np.dtype(dtype) for name, dtype in found.items()}
 
-    def devices(self) -> list[str]:
+    def devices(self) -> tuple[str, ...]:
         """Return the devices of the current backend that are known to exist.
 
         Returns
         -------
-        list of str
-            The devices, as ``tensor.device`` names them.
+        tuple of str
+            The devices, as ``tensor.device`` names them: the default one, and the host.
         """
-        return [self.default_device()]
+        host = registry().host_backend
+        found = (self.default_device(), f"{host.name}:{host.device(np.empty(0))}")
+        return tuple(dict.fromkeys(found))
 
 
 def __array_namespace_info__() -> NamespaceInfo:
@@ -179,7 +184,78 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     return broadcast(*given, op="broadcast_shapes")
 
 
-def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Tensor:
+class finfo:
+    """The limits of a floating dtype, as Python floats, which take the dtype of other operands.
+
+    Parameters
+    ----------
+    type
+        A floating or complex dtype, or a tensor of one.
+
+    Attributes
+    ----------
+    bits
+        The number of bits of a real number.
+    eps
+        The distance from 1 to the next larger number.
+    max, min
+        The largest and the smallest number.
+    smallest_normal
+        The smallest positive number of full precision.
+    dtype
+        The dtype of real numbers.
+
+    Raises
+    ------
+    TypeError
+        If ``type`` is not a dtype.
+    ValueError
+        If it is a dtype of integers.
+
+    Notes
+    -----
+    It has the other attributes of ``numpy.finfo`` too, such as ``tiny`` and ``resolution``.
+
+    Examples
+    --------
+    >>> gt.finfo("float32").eps
+    1.1920928955078125e-07
+    """
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+    def __init__(self, type: Any) -> None:
+        kind = type.dtype if isinstance(type, Operators) else type
+        self._info = np.finfo(as_dtype(kind) if isinstance(kind, str) else kind)
+        self.dtype = np.dtype(self._info.dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        value = getattr(self._info, name)
+        return float(value) if isinstance(value, np.floating) else value
+
+    def __eq__(self, other: object) -> builtins.bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def __repr__(self) -> str:
+        return repr(self._info)
+
+
+_converted = placeable(lambda obj, dtype: as_tensor(obj, dtype))
+
+
+def asarray(
+    obj: Any, dtype: Any = None, *, device: str | None = None, copy: builtins.bool | None = None
+) -> Tensor:
     """Return ``obj`` as a tensor; a tensor is returned unchanged unless ``copy`` is true.
 
     Parameters
@@ -189,9 +265,10 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     dtype
         The dtype; ``obj``'s own by default.
     device
-        The target device, as ``tensor.device`` names it; by default it is not moved.
+        The device, as ``tensor.device`` names it; by default, a tensor is not moved.
     copy
-        True always returns a new tensor. False forbids a copy, and so accepts only tensors.
+        True always returns a new tensor. False forbids a copy, and so accepts only tensors of that
+        dtype and device.
 
     Returns
     -------
@@ -210,15 +287,14 @@ def asarray(obj: Any, dtype: Any = None, device: Any = None, copy: Any = None) -
     >>> gt.asarray([1, 2], dtype="float32").tolist()
     [1.0, 2.0]
     """
-    result = as_tensor(obj, dtype)
-    if device is not None:
-        result = result.to(device)
-    if copy is False and result is not obj:
+    result: Tensor = _converted(obj, dtype, device=device)
+    kept = isinstance(obj, Operators) and result.array is as_tensor(obj).array
+    if copy is False and not kept:
         raise ValueError(
-            f"asarray: {type(obj).__name__} cannot become a tensor without a copy; leave out "
-            "copy=False"
+            f"asarray: {type(obj).__name__} cannot become a tensor of dtype {result.dtype} on "
+            f"{result.device} without a copy; leave out copy=False"
         )
-    return ops["identity"](result) if copy and result is obj else result
+    return ops["identity"](result) if copy and kept else result
 
 
 def array(
@@ -262,7 +338,9 @@ def array(
     return ops["expand_dims"](result, axis=tuple(missing)) if missing else result
 
 
-def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
+def astype(
+    x: Any, dtype: Any, *, copy: builtins.bool = True, device: str | None = None
+) -> Tensor:
     """Return a tensor cast to ``dtype``; gradients are cast back.
 
     Parameters
@@ -295,7 +373,8 @@ def astype(x: Any, dtype: Any, copy: Any = True, device: Any = None) -> Tensor:
     return asarray(as_tensor(x).astype(dtype), device=device)
 
 
-def empty(shape: Any, dtype: Any = None) -> Tensor:
+@placeable
+def empty(shape: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return a tensor of zeros: tensors are never uninitialised.
 
     Parameters
@@ -304,6 +383,8 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
         A size or a sequence of sizes.
     dtype
         The dtype; the default dtype (``float32``) if not given.
+    device
+        The device, as ``tensor.device`` names it; by default that of new tensors.
 
     Returns
     -------
@@ -328,7 +409,8 @@ def empty(shape: Any, dtype: Any = None) -> Tensor:
     return constant(np.zeros(sizes, default_dtype() if dtype is None else dtype))
 
 
-def empty_like(x: Any, dtype: Any = None) -> Tensor:
+@placeable
+def empty_like(x: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return zeros of the shape of ``x``: tensors are never uninitialised.
 
     Parameters
@@ -337,6 +419,8 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
         A tensor of any shape and dtype.
     dtype
         The dtype; that of ``x`` if not given.
+    device
+        The device, as ``tensor.device`` names it; that of ``x`` by default.
 
     Returns
     -------
@@ -357,19 +441,29 @@ def empty_like(x: Any, dtype: Any = None) -> Tensor:
     return zeros if dtype is None else zeros.astype(dtype)
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
-    """Return a tensor with the values of another library's array, on the current backend.
+def _to_host(device: str | None) -> dict[str, Any]:
+    """Return NumPy's argument for a copy to the host, if that is where a tensor should be."""
+    host = device is not None and registry().backend(parse_place(device)[0]).host
+    return {"device": "cpu"} if host else {}
+
+
+def from_dlpack(
+    x: Any, /, *, device: str | None = None, copy: builtins.bool | None = None
+) -> Tensor:
+    """Return a tensor with the values of another library's array.
 
     The values are copied, because a tensor never changes and an array may.
 
     Parameters
     ----------
     x
-        An array in host memory, with the methods ``__dlpack__`` and ``__dlpack_device__``.
+        An array with the methods ``__dlpack__`` and ``__dlpack_device__``: in host memory, or of a
+        backend.
     device
-        The target device, as ``tensor.device`` names it; by default the current backend's.
+        The device, as ``tensor.device`` names it. By default that of new tensors; an array of a
+        backend, other than NumPy's, stays where it is.
     copy
-        Ignored: the values are always copied.
+        False forbids a copy, and so accepts only tensors on that device.
 
     Returns
     -------
@@ -380,8 +474,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     ------
     AttributeError
         If ``x`` does not support DLPack.
-    BufferError, TypeError
-        If DLPack or tensors do not support its dtype, or it is a masked array.
+    BufferError
+        If a copy is needed but forbidden, or DLPack supports neither dtype nor device.
+    TypeError
+        If tensors do not support the dtype, or it is a masked array.
 
     Examples
     --------
@@ -390,6 +486,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
     """
     check_unmasked(x)
     try:
-        return asarray(constant(np.from_dlpack(x)), device=device)
+        if isinstance(x, Operators):
+            return asarray(x, device=device, copy=copy)
+        if copy is False:
+            raise BufferError(
+                f"{type(x).__name__} may change and a tensor never does, so its values are copied; "
+                "leave out copy=False"
+            )
+        if is_device_array(x) and not isinstance(x, np.ndarray):
+            return asarray(x, device=device or place_of(x))
+        return asarray(np.from_dlpack(x, **_to_host(device)), device=device)
+    except ValueError as error:  # of asarray, which the standard lets raise another one
+        raise BufferError(f"from_dlpack: {str(error).removeprefix('asarray: ')}") from None
     except (AttributeError, BufferError, TypeError) as error:
         raise type(error)(f"from_dlpack: {error}") from None

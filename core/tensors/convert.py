@@ -264,7 +264,7 @@ def _owner_of(value: Any) -> Backend | None:
     kind = type(value)
     if kind in _PLACES or kind in transforms or isinstance(value, (np.ndarray, np.generic)):
         return None
-    return backend_for_type(kind) if _is_device_array(value) else None
+    return backend_for_type(kind) if is_device_array(value) else None
 
 
 def of_backend(array: Any) -> Any:
@@ -283,7 +283,7 @@ def _contains_tensors(value: Any) -> bool:
 def _array(value: Any, dtype: Any) -> Any:
     """Return a new array of the backend that owns ``value``, or of the current one."""
     owner = current_backend()
-    if not isinstance(value, (np.ndarray, np.generic)) and _is_device_array(value):
+    if not isinstance(value, (np.ndarray, np.generic)) and is_device_array(value):
         owner = backend_for_type(type(value))
     else:
         value = host_array(value, dtype)
@@ -507,7 +507,8 @@ def _made_of_python_numbers(value: Any) -> bool:
     )
 
 
-def _is_device_array(value: Any) -> bool:
+def is_device_array(value: Any) -> bool:
+    """Return whether a backend owns arrays of this type."""
     try:
         backend_for_type(type(value))
     except TypeError:

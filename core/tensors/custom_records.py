@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from ..base.array_types import describe
-from ..base.context import active_batches, active_tapes, back_in
+from ..base.context import active_batches, active_graph, active_tapes, back_in
 from ..base.table import F, registry
-from ..ops.dispatch import backend_of, parse_place, shape_witness
+from ..ops.dispatch import TRACED, backend_of, parse_place, place_of, shape_witness
+from ..ops.dispatch import backend as selecting
 from .tensor import Tensor, is_raw
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def record_custom(
@@ -72,7 +76,8 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
     Parameters
     ----------
     backend
-        ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``.
+        ``"numpy"``, ``"cupy"``, or with a device: ``"cupy:1"``. In a trace, only the ``device``
+        of a value there: nothing is moved.
 
     Returns
     -------
@@ -86,6 +91,9 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
     BackendUnavailable
         If the backend cannot be used here.
     """
+    here = place_of(tensor.array)
+    if backend == here or (backend == TRACED and active_graph.get() is not None):
+        return tensor
     name, device = parse_place(backend)
     owner = backend_of(tensor.array)
     if owner.name == name and device in (None, owner.device(tensor.array)):
@@ -93,5 +101,19 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
     target = registry().backend(name)
     value = owner.to_numpy(tensor.array) if owner.name != name else tensor.array
     moved = target.asarray(value, device=device)
-    source = f"{owner.name}:{owner.device(tensor.array)}"
-    return record_identity("to", tensor, moved, lambda g: transfer(g, source))
+    return record_identity("to", tensor, moved, lambda g: transfer(g, here))
+
+
+def placeable(function: Function) -> Function:
+    """Give a function that makes tensors the argument ``device``; its body leaves it unread."""
+
+    @functools.wraps(function)
+    def make(*args: Any, device: str | None = None, **kwargs: Any) -> Any:
+        if device is None or (device == TRACED and active_graph.get() is not None):
+            return function(*args, **kwargs)
+        with selecting(device):
+            made = function(*args, **kwargs)
+        # arguments that are tensors may have been elsewhere
+        return tuple(x.to(device) for x in made) if isinstance(made, tuple) else made.to(device)
+
+    return make  # type: ignore[return-value]

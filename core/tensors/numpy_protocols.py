@@ -344,6 +344,8 @@ def _targets(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> li
 
 def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = function.__name__
+    if kwargs.get("device") == "cpu":  # NumPy's only device: without a meaning for tensors
+        kwargs = {key: value for key, value in kwargs.items() if key != "device"}
     if name in ("ndim", "shape", "size") and len(args) + len(kwargs) == 1:
         (x,) = (*args, *kwargs.values())
         return getattr(x, name)

@@ -14,7 +14,7 @@ from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
 from ..base.user_code import computes_with_arrays, is_users_call, not_known, reader, site_of
-from ..ops.dispatch import backend_of, to_numpy
+from ..ops.dispatch import backend_of, place_of, to_numpy
 from .methods import Methods, named_for_users
 from .notebooks import table
 
@@ -34,6 +34,8 @@ TO_DLPACK = (
     "a value that depends on it was exported to another library by __dlpack__ (from_dlpack), and "
     "what that library computes from it is a constant for the tape"
 )
+#: DLPack's number of the kind of device that is host memory.
+_HOST = 1
 
 
 class Operators(Methods):
@@ -90,6 +92,34 @@ class Operators(Methods):
     def _read(self) -> Tensor:
         """Return the value as a tensor; this watches a variable."""
         raise NotImplementedError
+
+    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+        """Return the tensor on a device, as :meth:`to` does, under the array API standard's name.
+
+        Parameters
+        ----------
+        device
+            A device as ``tensor.device`` names it, such as ``"numpy:cpu"`` or ``"cupy:0"``.
+        stream
+            Only None: copies are on the device's current stream.
+
+        Returns
+        -------
+        Tensor
+            A tensor with the same value, which gradients reach; the tensor itself if it is there.
+
+        Raises
+        ------
+        LookupError
+            If no plugin provides the backend.
+        BackendUnavailable
+            If the backend cannot be used here.
+        ValueError
+            If a stream is given.
+        """
+        if stream is not None:
+            raise ValueError(f"to_device: stream must be None, got {stream!r:.80}")
+        return self._read().to(device)
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self // other, self % other
@@ -214,9 +244,11 @@ class Tensor(ArrayHandle, Operators):
 
     @property
     def device(self) -> str:
-        """The backend and device of the elements, for instance ``"numpy:cpu"`` or ``"cupy:0"``."""
-        owner = backend_of(self.array)
-        return f"{owner.name}:{owner.device(self.array)}"
+        """The backend and device of the elements, for instance ``"numpy:cpu"`` or ``"cupy:0"``.
+
+        It is ``"traced"`` in a trace, which runs where its inputs are.
+        """
+        return place_of(self.array)
 
     def numpy(self) -> NDArray[Any] | Any:
         """Return the value as a NumPy array (a NumPy scalar if there are no axes).
@@ -277,17 +309,28 @@ class Tensor(ArrayHandle, Operators):
             return value.copy()
         return value
 
-    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
         """Return a DLPack capsule of the value: a copy, which the other library may write to.
 
         Parameters
         ----------
+        stream
+            The consumer's stream, for the backend's library; None on the host.
+        max_version
+            The highest version of DLPack that the consumer supports.
+        dl_device
+            The device of the copy, as DLPack numbers them; by default the tensor's.
         copy
             False exports the tensor's own memory, marked as read-only. The other library must
             support DLPack 1.0 (``max_version``) and respect the mark: NumPy does, but PyTorch 2
             writes anyway. If you never write to it, you can also export the raw ``x.array``.
-        options
-            ``stream``, ``max_version`` and ``dl_device``, as in the array API standard.
 
         Raises
         ------
@@ -301,11 +344,15 @@ class Tensor(ArrayHandle, Operators):
             tape.record_break((self,), (), TO_DLPACK)
         if _on_host(self):
             self._leave("__dlpack__")
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
+        options = {name: value for name, value in given.items() if value is not None}
         if copy is not False:
+            if dl_device is not None and int(dl_device[0]) == _HOST:
+                return np.array(to_numpy(self.array)).__dlpack__(**options)
             owner = backend_of(self.array)
             own = owner.asarray(self.array, device=owner.device(self.array))
             return own.__dlpack__(**options)
-        if not _on_host(self) or (options.get("max_version") or (0,)) < (1,):
+        if not _on_host(self) or (max_version or (0,)) < (1,):
             raise BufferError(
                 "__dlpack__: a tensor never changes, and this export cannot mark its memory as "
                 "read-only; leave out copy=False to get a copy"
@@ -317,7 +364,7 @@ class Tensor(ArrayHandle, Operators):
     def __dlpack_device__(self) -> Any:
         if not _is_exportable(self.array):
             raise not_known(self.array, "a tensor's device")
-        return (1, 0) if _on_host(self) else self.array.__dlpack_device__()
+        return (_HOST, 0) if _on_host(self) else self.array.__dlpack_device__()
 
     if TYPE_CHECKING:  # bound by core.tensors
 

@@ -40,6 +40,11 @@ class ValueHolder(Operators):
         """
         return self.handle().numpy()
 
+    @property
+    def device(self) -> str:
+        """The backend and device of the value, for instance ``"numpy:cpu"``."""
+        return self.handle().device
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self._leaving("__array__").__array__(dtype, copy)
 

@@ -30,6 +30,7 @@ def with_values(function: Callable[..., Any], *inputs: Any) -> list[Sample]:
 
 SAMPLES = {
     **each("negative positive square reciprocal exp exp2 expm1 identity", (X,), (X[0, 0],), (Z,)),
+    **each("complex_expm1", (Z,), (Z[0, 0],)),
     **each("sin cos sinh cosh tanh arcsinh", (X,), (X[0, 0],), (Z,)),
     **each("log log2 log10 log1p sqrt", (P,), (P[0, 0],), (Z,)),
     **each("tan arcsin arccos arctan arctanh", (U,), (Z,)),

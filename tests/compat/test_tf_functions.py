@@ -122,7 +122,8 @@ def test_joining_and_parting() -> None:
     same(tf.stack([1, 2]), [1, 2], "int32")
     for found, expected in zip(tf.unstack(a, axis=1), a.T, strict=True):
         same(found, expected)
-    assert len(tf.unstack(a, num=2)) == 2
+    assert len([*tf.unstack(a, num=2), a]) == 3
+    assert isinstance(tf.unstack(a), list)
     x = draw(6, 2)
     for found, expected in zip(tf.split(x, 3), np.split(x, 3), strict=True):
         same(found, expected)

@@ -56,7 +56,7 @@ OBJECTS: dict[str, Callable[[], Any]] = {
             "backward detach requires_grad grad view permute unsqueeze cpu data clone contiguous "
             "float long add_ exp softmax numel",
         ),
-        ("Variable", "backward detach requires_grad grad data to device zero_grad view exp"),
+        ("Variable", "backward detach requires_grad grad data to zero_grad view exp"),
         (
             "Module",
             "fit compile predict evaluate save train eval parameters named_parameters state_dict "

@@ -85,7 +85,7 @@ transpose(a, perm=None, conjugate=False) =
 split(value, num_or_size_splits, axis: whole=0, num=None) = split(value, num_or_size_splits, axis)
     if type(num_or_size_splits) is int
     else tf.arrays.split_by(value, num_or_size_splits, axis, num)
-unstack(value, num=None, axis=0) = unstack(value, axis, num)
+unstack(value, num=None, axis=0) = list(unstack(value, axis, num))
 vectorized_map(fn, elems, fallback_to_while_loop=True, warn=True) =
     vmap(fn, randomness='different')(elems)
 where(condition: raw, x: raw=None, y: raw=None) = where(condition, x, y)

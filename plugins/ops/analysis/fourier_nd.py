@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....core.extend import F, Tensor, as_size, as_tensor, ops, same_size
+from ....core.extend import F, Tensor, as_size, as_tensor, ops, placeable, same_size
 from ..common.axes import along, as_axis, one_axis, reduced_axes
 from ..common.dynamic_shapes import known_rank, table
 from ..common.op_builders import named, op, same_shape
@@ -379,7 +379,8 @@ def _axes_of_shift(axes: Any, name: str) -> tuple[int, ...] | None:
 
 
 @named
-def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+@placeable
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return the frequencies of :func:`fft`, for ``n`` points at distance ``d``.
 
     Parameters
@@ -390,6 +391,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
         The distance between points; frequencies are in cycles per unit of it. 1 by default.
     dtype
         The dtype; the default dtype if not given.
+    device
+        The device, as ``tensor.device`` names it; by default that of new tensors.
 
     Returns
     -------
@@ -410,7 +413,8 @@ def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
 
 
 @named
-def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+@placeable
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return the frequencies of :func:`rfft`, for ``n`` points at distance ``d``.
 
     Parameters
@@ -421,6 +425,8 @@ def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
         The distance between points; frequencies are in cycles per unit of it. 1 by default.
     dtype
         The dtype; the default dtype if not given.
+    device
+        The device, as ``tensor.device`` names it; by default that of new tensors.
 
     Returns
     -------

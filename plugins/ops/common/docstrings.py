@@ -27,6 +27,7 @@ _REASONS: dict[tuple[str, str], dict[str, str]] = {
     ("axes", "Any"): {x: _AXES[x] for x in ("TypeError", _AXIS_ERROR)},
     ("axes", "int | Sequence[int] | None"): _AXES,
     ("axis2", "int"): _INTEGER | {_AXIS_ERROR: "an axis is out of bounds"},
+    ("device", "str | None"): {"LookupError": "no plugin provides the backend of {}"},
     ("dtype", "Any"): {"TypeError": "{} is not a dtype"},
     ("shape", "int | Sequence[int]"): {
         "TypeError": "{} does not hold integers",
@@ -44,6 +45,9 @@ _REASONS: dict[tuple[str, str], dict[str, str]] = {
 #: What a parameter usually is, by its name and annotation.
 _PARAMETERS = {
     ("axis", "Any"): "The axis or axes to reduce; all by default.",
+    ("device", "str | None"): (
+        "The device of the result, as ``tensor.device`` names it; by default that of new tensors."
+    ),
     ("dtype", "Any"): "The result's dtype; the default dtype if not given.",
     ("generator", "Any"): (
         "The :class:`gradtape.random.Generator` that draws; the shared one by default."

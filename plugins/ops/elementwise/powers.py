@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, as_tensor, ops
+from ....core.extend import F, Op, Tensor, UnaryOp, as_tensor, ops
 from ..common.kernels import SCALARS, all_between, native, reals
 from ..common.op_builders import elementwise, named
 
@@ -270,8 +270,36 @@ exp2 = elementwise(
     [8.0, 0.5]
     """,
 )
+
+
+class _Expm1(UnaryOp):
+    """``exp(x) - 1``, of which complex numbers have a kernel of their own."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any, name: str | None = None) -> Tensor:
+        if type(x) is complex or getattr(getattr(x, "dtype", None), "kind", None) == "c":
+            return _complex_expm1(x)
+        return super().__call__(x)
+
+
+def _complex_expm1_kernel(xp: Any, x: Any) -> Any:
+    out = xp.expm1(x)
+    # next to infinities, products of infinities and zeros make nan of what is known; a real part
+    # of -0 becomes 0, as in exp(x) - 1, and an imaginary one stays
+    known = xp.isfinite(x) & xp.isfinite(out)
+    return xp.where(known, out - complex(-0.0, 0.0), xp.exp(x) - 1)
+
+
+_complex_expm1 = elementwise(
+    "complex_expm1",
+    _complex_expm1_kernel,
+    x=lambda g, x: g * F.exp(x),
+    doc="Return ``exp(x) - 1`` of complex numbers, elementwise, with its limits at infinities.",
+)
 expm1 = elementwise(
     "expm1",
+    kind=_Expm1,
     x=lambda g, x: g * F.exp(x),  # out + 1 loses the digits of a small slope
     doc="""Return ``exp(x) - 1``, elementwise, exact near 0.
 

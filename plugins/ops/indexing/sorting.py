@@ -99,7 +99,12 @@ op(
 
 @named
 def argsort(
-    x: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+    x: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    stable: bool | None = None,
+    descending: bool = False,
 ) -> Tensor:
     """Return the indices that sort ``x`` along ``axis``; they have no gradient.
 
@@ -115,6 +120,8 @@ def argsort(
         ``"stable"``. It is ignored: equal elements always keep their order.
     stable
         Ignored too: equal elements always keep their order.
+    descending
+        Whether the largest element comes first, after nan.
 
     Returns
     -------
@@ -133,14 +140,25 @@ def argsort(
     _check_kind("argsort", kind, stable)
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
-    return _argsort(x, axis=one_axis(axis, "argsort"))
+    axis = one_axis(axis, "argsort")
+    if not descending:
+        return _argsort(x, axis=axis)
+    x = as_tensor(x)
+    order = _argsort(ops["flip"](x, axis=axis), axis=axis)
+    known_rank(x, "argsort")
+    return x.shape[axis_of(x, axis, "argsort")] - 1 - ops["flip"](order, axis=axis)
 
 
 @named
 def sort(
-    x: Any, axis: int | None = -1, kind: str | None = None, *, stable: bool | None = None
+    x: Any,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    stable: bool | None = None,
+    descending: bool = False,
 ) -> Tensor:
-    """Return ``x`` in ascending order along ``axis``.
+    """Return ``x`` in ascending order along ``axis``, or in descending order.
 
     Parameters
     ----------
@@ -151,6 +169,8 @@ def sort(
         The axis to sort along, the last by default; ``None`` sorts the flattened ``x``.
     kind, stable
         As for :func:`argsort`; the sorted values are the same for each.
+    descending
+        Whether the largest element comes first, after nan.
 
     Returns
     -------
@@ -169,7 +189,11 @@ def sort(
     _check_kind("sort", kind, stable)
     if axis is None:
         x, axis = ops["reshape"](x, shape=(-1,)), 0
-    return _sort(x, axis=one_axis(axis, "sort"))
+    axis = one_axis(axis, "sort")
+    if not descending:
+        return _sort(x, axis=axis)
+    # turned twice, so that equal elements keep their order
+    return ops["flip"](_sort(ops["flip"](x, axis=axis), axis=axis), axis=axis)
 
 
 def _argpartition_kernel(xp: Any, x: Any, *, kth: Any, axis: int = -1) -> Any:

@@ -14,6 +14,7 @@ from ....core.extend import (
     as_tensor,
     is_open,
     kind_of,
+    known_size,
     largest,
     on_device_of,
     ops,
@@ -37,11 +38,18 @@ from .matrices import (
 )
 
 
-def _pinv_kernel(xp: Any, x: Any, *, rcond: float) -> Any:
+def _each(xp: Any, bound: Any, s: Any) -> Any:
+    """Return a bound for the singular values of each matrix; a number is returned unchanged."""
+    if not isinstance(bound, (tuple, list)):
+        return bound
+    return xp.expand_dims(xp.asarray(bound, dtype=s.dtype), axis=-1)
+
+
+def _pinv_kernel(xp: Any, x: Any, *, rcond: Any) -> Any:
     if 0 in x.shape[-2:]:
         return xp.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype)
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
-    kept = s > rcond * xp.max(s, axis=-1, keepdims=True)
+    kept = s > _each(xp, rcond, s) * xp.max(s, axis=-1, keepdims=True)
     inverse = xp.where(kept, 1 / xp.where(kept, s, xp.ones_like(s)), xp.zeros_like(s))
     if kind_of(x.dtype) == "c":
         u, vh = xp.conj(u), xp.conj(vh)
@@ -70,7 +78,28 @@ def as_real(n: Any) -> Any:
     return n if n is None or is_open(n) else float(n)
 
 
-def _pinv_spec(x: TensorSpec, rcond: float) -> tuple[Any, Any]:
+def _bounds(value: Any, x: Any, name: str) -> Any:
+    """Return a relative bound as a parameter: a number, or nested tuples with one per matrix."""
+    if value is None or is_open(value) or not np.ndim(value):
+        return as_real(value)
+    given, sizes = np.shape(value), sizes_of_matrices(x, name)[0]
+    if (
+        sizes is None
+        or len(given) > len(sizes)
+        or any(n not in (1, size) for n, size in zip(given[::-1], sizes[::-1]) if known_size(size))
+    ):
+        raise ValueError(
+            f"{name}: a bound for each matrix needs a shape that broadcasts to {sizes}, got {given}"
+        )
+    bounds = np.asarray(value, np.float64)
+    return _nested(bounds.tolist()) if bounds.size else 0.0  # for no matrices
+
+
+def _nested(values: Any) -> Any:
+    return tuple(map(_nested, values)) if isinstance(values, list) else values
+
+
+def _pinv_spec(x: TensorSpec, rcond: Any) -> tuple[Any, Any]:
     batch, rows, columns = sizes_of_matrices(x, "pinv")
     return with_sizes(batch, columns, rows), inexact(x.dtype)
 
@@ -86,9 +115,7 @@ _pinv = op(
 
 
 @named
-def pinv(
-    a: Any, rcond: float | None = None, hermitian: bool = False, *, rtol: float | None = None
-) -> Tensor:
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
     Parameters
@@ -96,8 +123,8 @@ def pinv(
     a
         Matrices of shape ``(..., m, n)``; integers become ``float64``.
     rcond, rtol
-        Two names for one number: singular values up to this fraction of the largest count as 0.
-        ``1e-15`` by default, as in NumPy.
+        Two names for one bound: singular values up to this fraction of the largest count as 0.
+        A number, or an array with one for each matrix; ``1e-15`` by default, as in NumPy.
     hermitian
         Whether the matrices are symmetric or Hermitian; only their lower triangle is then read.
 
@@ -111,7 +138,7 @@ def pinv(
     numpy.linalg.LinAlgError
         If there are no two axes.
     ValueError
-        If both ``rcond`` and ``rtol`` are given.
+        If both ``rcond`` and ``rtol`` are given, or an array does not fit the matrices.
 
     Notes
     -----
@@ -134,7 +161,7 @@ def pinv(
     share = rtol if rcond is None else rcond
     a = hermitian_part(a, "pinv") if hermitian else as_inexact(a)
     sizes_of_matrices(a, "pinv")
-    return _pinv(a, rcond=1e-15 if share is None else as_real(share))
+    return _pinv(a, rcond=1e-15 if share is None else _bounds(share, a, "pinv"))
 
 
 def _rank_kernel(xp: Any, x: Any, *, tol: float | None, rtol: float | None) -> Any:
@@ -158,9 +185,7 @@ _matrix_rank = op(
 
 
 @named
-def matrix_rank(
-    A: Any, tol: Any = None, hermitian: bool = False, *, rtol: float | None = None
-) -> Tensor:
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
     """Return the number of singular values above a limit, as integers; it has no gradient.
 
     Parameters
@@ -172,8 +197,8 @@ def matrix_rank(
     hermitian
         Whether the matrices are symmetric or Hermitian: their lower triangle is read.
     rtol
-        The limit as a fraction of the largest singular value; by default ``max(m, n)`` times the
-        dtype's epsilon.
+        The limit as a fraction of the largest singular value, a number or one for each matrix; by
+        default ``max(m, n)`` times the dtype's epsilon.
 
     Returns
     -------
@@ -201,8 +226,10 @@ def matrix_rank(
         return ops["cast"](ops["any"](A != 0), dtype="int64")
     if hermitian:
         A = hermitian_part(A, "matrix_rank")
-    if tol is not None and np.ndim(tol):
-        above = svdvals(A) > ops["expand_dims"](on_device_of(tol, A), axis=-1)
+    each = tol if rtol is None else rtol
+    if each is not None and np.ndim(each):
+        limit, s = ops["expand_dims"](on_device_of(each, A), axis=-1), svdvals(A)
+        above = s > (limit if rtol is None else limit * ops["max"](s, axis=-1, keepdims=True))
         return ops["sum"](ops["cast"](above, dtype="int64"), axis=-1)
     return _matrix_rank(
         A,

@@ -20,6 +20,7 @@ from ....core.extend import (
     as_tensor,
     default_dtype,
     ops,
+    placeable,
     row_of,
 )
 from ..common.dynamic_shapes import any_unknown, table
@@ -45,7 +46,8 @@ def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
 
 
 @named
-def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
+@placeable
+def zeros(shape: int | Sequence[int], dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return a tensor of zeros.
 
     Returns
@@ -61,7 +63,8 @@ def zeros(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
 
 
 @named
-def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
+@placeable
+def ones(shape: int | Sequence[int], dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return a tensor of ones.
 
     Returns
@@ -77,7 +80,10 @@ def ones(shape: int | Sequence[int], dtype: Any = None) -> Tensor:
 
 
 @named
-def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tensor:
+@placeable
+def full(
+    shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, device: str | None = None
+) -> Tensor:
     """Return a tensor filled with one value.
 
     Parameters
@@ -106,7 +112,10 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> Tens
 
 
 @named
-def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = None) -> Tensor:
+@placeable
+def eye(
+    n: int, m: int | None = None, k: int = 0, dtype: Any = None, *, device: str | None = None
+) -> Tensor:
     """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
@@ -212,7 +221,8 @@ def _made_like(like: Any, dtype: Any) -> Any:
 
 
 @named
-def zeros_like(x: Any, dtype: Any = None) -> Tensor:
+@placeable
+def zeros_like(x: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return zeros of the shape of ``x``.
 
     Parameters
@@ -221,6 +231,8 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
         A tensor, variable or array of any shape and dtype.
     dtype
         The result's dtype; that of ``x`` if not given.
+    device
+        The device, as ``tensor.device`` names it; that of ``x`` by default.
 
     Returns
     -------
@@ -235,7 +247,8 @@ def zeros_like(x: Any, dtype: Any = None) -> Tensor:
 
 
 @named
-def ones_like(x: Any, dtype: Any = None) -> Tensor:
+@placeable
+def ones_like(x: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return ones of the shape of ``x``.
 
     Parameters
@@ -244,6 +257,8 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
         A tensor, variable or array of any shape and dtype.
     dtype
         The result's dtype; that of ``x`` if not given.
+    device
+        The device, as ``tensor.device`` names it; that of ``x`` by default.
 
     Returns
     -------
@@ -258,7 +273,8 @@ def ones_like(x: Any, dtype: Any = None) -> Tensor:
 
 
 @named
-def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+@placeable
+def full_like(x: Any, fill_value: Any, dtype: Any = None, *, device: str | None = None) -> Tensor:
     """Return a tensor of the shape of ``x`` filled with one value.
 
     Parameters
@@ -270,6 +286,8 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None) -> Tensor:
         to the result's dtype.
     dtype
         The result's dtype; that of ``x`` if not given.
+    device
+        The device, as ``tensor.device`` names it; that of ``x`` by default.
 
     Returns
     -------

@@ -21,6 +21,7 @@ from ....core.extend import (
     largest,
     on_device_of,
     ops,
+    placeable,
     with_each_other,
 )
 from ..common.dynamic_shapes import any_unknown, known_rank, table
@@ -32,7 +33,10 @@ from .rearrangement import moveaxis
 
 
 @named
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
+@placeable
+def arange(
+    start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: str | None = None
+) -> Tensor:
     """Return evenly spaced numbers from ``start`` up to, but excluding, ``stop``.
 
     Parameters
@@ -116,6 +120,7 @@ def linspace(
     *,
     retstep: Literal[False] = False,
     axis: int = 0,
+    device: str | None = None,
 ) -> Tensor: ...
 @overload
 def linspace(
@@ -127,10 +132,12 @@ def linspace(
     *,
     retstep: Literal[True],
     axis: int = 0,
+    device: str | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 
 @named
+@placeable
 def linspace(
     start: Any,
     stop: Any,
@@ -140,6 +147,7 @@ def linspace(
     *,
     retstep: bool = False,
     axis: int = 0,
+    device: str | None = None,
 ) -> Any:
     """Return evenly spaced numbers from ``start`` to ``stop``.
 

@@ -366,8 +366,8 @@ _unstack = op(
 
 
 @named
-def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
-    """Return a list of tensors, one per index of ``axis``, without that axis.
+def unstack(x: Any, axis: int = 0, num: int | None = None) -> tuple[Tensor, ...]:
+    """Return a tuple of tensors, one per index of ``axis``, without that axis.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
 
     Returns
     -------
-    list of Tensor
+    tuple of Tensor
         Tensors of the dtype of ``x``, with one axis less.
 
     Raises
@@ -404,4 +404,4 @@ def unstack(x: Any, axis: int = 0, num: int | None = None) -> list[Tensor]:
                 "with the tensor itself (gradtape.scan goes along its first axis)"
             )
     num = fixed(num, "unstack", "the number of tensors")
-    return list(_unstack(x, axis=axis, num=num)) if num else []
+    return tuple(_unstack(x, axis=axis, num=num)) if num else ()
