@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 _TABLE = {
     ".": (
         "autograph compat data datasets debug distributed errors export fft image layers linalg "
-        "mixed_precision nn ops plot plugin profiler random saving sklearn testing training"
+        "mixed_precision nn ops plot plugin profiler random saving sklearn special testing training"
     ),
     ".cli.doctor": "show_versions",
     ".core.base.array_types": "TensorSpec",

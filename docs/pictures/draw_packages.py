@@ -49,7 +49,7 @@ CORE = {
 }
 INTERFACE = ("extend", "contract", "errors")
 #: The packages that only give public names.
-NAMES = ("debug", "errors", "fft", "image", "linalg", "nn", "ops", "plugin", "random")
+NAMES = ("debug", "errors", "fft", "image", "linalg", "nn", "ops", "plugin", "random", "special")
 
 WIDTH = 1040
 BASE, EXTRAS, API = (118, 460), (590, 250), (858, 158)  # where columns begin, and their widths

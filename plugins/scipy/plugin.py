@@ -81,10 +81,10 @@ def building() -> Any:
     return lazy_module("plugins.scipy.building")
 
 
-def _functions(private: bool = False) -> dict[str, Any]:
-    """Return what runs on tensors, by the ufunc's name; ``private``: of those that SciPy calls."""
+def _functions(*, private: bool) -> dict[str, Any]:
+    """Return what runs on tensors, by the ufunc's name; ``private``: those that SciPy calls, too."""
     rows = building().FUNCTIONS.values()
-    return {row.name: row.run for row in rows if row.private is private}
+    return {row.name: row.run for row in rows if private or not row.private}
 
 
 @hookimpl(trylast=True)
@@ -97,8 +97,9 @@ def gradtape_late_ops() -> dict[str, Callable[[], list[Op]]]:
 def gradtape_functions() -> dict[str, Callable[[], Mapping[str, Any]]]:
     """Provide the ops that replace SciPy's ufuncs, and names for its other functions."""
     found: dict[str, Callable[[], Mapping[str, Any]]] = {
-        "scipy.special": lambda: {**_functions(), **INSTEAD["scipy.special"]},
+        # with SCIPY_ARRAY_API=1, scipy.special has Python functions that call these ufuncs
         "scipy.special._ufuncs": lambda: _functions(private=True),
+        "scipy.special": lambda: {**_functions(private=False), **INSTEAD["scipy.special"]},
         "scipy.linalg": lambda: INSTEAD["scipy.linalg"],
     }
     return found
