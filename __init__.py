@@ -120,6 +120,7 @@ _TABLE = {
         "argpartition argsort digitize lexsort partition searchsorted sort"
     ),
     ".plugins.ops.indexing.take": "gather put_along_axis take take_along_axis",
+    ".plugins.ops.indexing.writable": "writable",
     ".plugins.ops.linalg.contractions": "einsum tensordot",
     ".plugins.ops.linalg.determinants": "trace",
     ".plugins.ops.linalg.matmul": "matmul",

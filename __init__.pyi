@@ -22,6 +22,7 @@ from . import profiler as profiler
 from . import random as random
 from . import saving as saving
 from . import sklearn as sklearn
+from . import special as special
 from . import testing as testing
 from . import training as training
 from .cli.doctor import show_versions as show_versions
@@ -299,6 +300,7 @@ from .plugins.ops.indexing.take import gather as gather
 from .plugins.ops.indexing.take import put_along_axis as put_along_axis
 from .plugins.ops.indexing.take import take as take
 from .plugins.ops.indexing.take import take_along_axis as take_along_axis
+from .plugins.ops.indexing.writable import writable as writable
 from .plugins.ops.linalg.contractions import einsum as einsum
 from .plugins.ops.linalg.contractions import tensordot as tensordot
 from .plugins.ops.linalg.determinants import trace as trace

@@ -24,7 +24,7 @@ from ..ops.checks import Check
 from ..ops.dispatch import check_alive
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor, arrays_of
-from ..tensors.variable import Variable
+from ..tensors.value_holder import ValueHolder
 from .records import MultiOutputRecord, PendingPicks, PickRecord, with_rules
 
 
@@ -66,7 +66,7 @@ def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
     if type(leaf) is Tensor:
         check_alive(leaf.array)
         return leaf
-    if isinstance(leaf, Variable):
+    if isinstance(leaf, ValueHolder):
         return leaf.handle()
     if method == "batch_jacobian":
         raise TypeError(

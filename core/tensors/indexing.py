@@ -63,7 +63,8 @@ def refuse_item(x: Any, index: Any, values: Any) -> None:
     """Raise for ``x[index] = values``: no tensor changes in place."""
     raise TypeError(
         "a Tensor does not change: write x = x.at[index].set(values) instead of x[index] = values; "
-        "for a Variable, v.assign(v.at[index].set(values))"
+        "for a Variable, v.assign(v.at[index].set(values)); to another library's code, pass "
+        "gradtape.writable(x)"
     )
 
 

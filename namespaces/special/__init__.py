@@ -13,13 +13,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ..core.extend import registry
+from ..core.extend import public_package, registry
 from ..public import MissingName
 
 __all__: list[str] = []
 
+#: SciPy's Python functions for which gradtape has the same, with the same arguments.
+_SAME = frozenset({"polygamma", "sinc"})
+
 
 def __getattr__(name: str) -> Any:
+    if name in _SAME:
+        return getattr(public_package(), name)
     if not name.startswith("_"):
         try:
             theirs = getattr(import_module("scipy.special"), name, None)

@@ -82,7 +82,7 @@ def building() -> Any:
 
 
 def _functions(*, private: bool) -> dict[str, Any]:
-    """Return what runs on tensors, by the ufunc's name; ``private``: those that SciPy calls, too."""
+    """Return what runs on tensors, by the ufunc's name; ``private``: those of SciPy's own, too."""
     rows = building().FUNCTIONS.values()
     return {row.name: row.run for row in rows if private or not row.private}
 

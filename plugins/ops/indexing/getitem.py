@@ -310,7 +310,8 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     where = decode_index(index, arrays)
     masks = all(kind_of(array.dtype) == "b" for array in arrays)
     if masks or writes_by_arrays(xp, x):
-        out = x.copy() if hasattr(x, "copy") else xp.asarray(x, copy=True)
+        scalar = isinstance(x, np.generic)  # a reduction's result, which cannot be written to
+        out = x.copy() if hasattr(x, "copy") and not scalar else xp.asarray(x, copy=True)
         with suppress(IndexError, NotImplementedError):  # a wrong index raises again below
             return put(out, where if arrays else complete(where), values)
     # The array API has no such assignment: look for the last value that goes to each place.

@@ -1,0 +1,193 @@
+"""Write docs/array-api.md, the page of SciPy and scikit-learn on tensors, from the suite's table.
+
+python docs/make_array_api_page.py            # write the page
+python docs/make_array_api_page.py --check    # exit with 1 if it is not up to date
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "array-api.md"
+sys.path[:0] = [str(ROOT / "tests" / "standard"), str(ROOT / "docs")]
+
+from consumers import Row, read  # noqa: E402
+from generated_pages import markdown_rows, write_or_check  # noqa: E402
+
+HEAD = '''# SciPy and scikit-learn on tensors
+
+`python docs/make_array_api_page.py` writes this page from a table that the test suite measures:
+[consumers.txt](../tests/standard/consumers.txt).
+
+gradtape follows the [array API standard](https://data-apis.org/array-api/latest/). Libraries that
+are written for this standard compute with tensors, and tapes record what they do. SciPy reads a
+switch when it is imported. scikit-learn needs the same switch, and one of its own:
+
+```py
+import os
+
+os.environ["SCIPY_ARRAY_API"] = "1"  # before SciPy or scikit-learn is imported
+
+import numpy as np
+import sklearn
+from scipy import integrate, stats
+from sklearn import metrics
+
+import gradtape as gt
+
+gt.set_default_dtype("float64")  # of the arrays that the libraries create
+sklearn.set_config(array_api_dispatch=True)
+```
+
+A loss may contain their functions. Here, a power makes data symmetric:
+
+```py
+data = gt.constant(np.random.default_rng(0).gamma(2.0, size=200))
+power = gt.Variable(1.0)
+optimizer = gt.training.Adam(0.02)
+for _ in range(100):
+    with gt.GradientTape() as tape:
+        loss = stats.skew(data**power) ** 2
+    optimizer.minimize(loss, [power], tape=tape)
+assert stats.skew(data) > 1.0
+assert abs(stats.skew(data**power)) < 0.01
+```
+
+All arrays of a call are tensors: the standard does not combine the arrays of several libraries.
+Python's numbers may be numbers.
+
+## Code that assigns to elements
+
+A tensor never changes, and a third of these functions contain `x[index] = values`. On a tensor,
+this is an error. `gt.writable(x)` is an array of the standard to which they can write. The tensor
+`x` stays as it is, and gradients reach it. Functions return such arrays, whose attribute `value` is
+a tensor. All functions of gradtape accept them:
+
+```py
+def length(a):
+    """Return the length of the parabola a * u**2 between 0 and 1."""
+
+    def speed(u, a):
+        return (1 + (2 * a * u) ** 2) ** 0.5
+
+    zero, one = gt.writable(0.0), gt.writable(1.0)
+    return integrate.tanhsinh(speed, zero, one, args=(gt.writable(a),)).integral
+
+
+a = gt.Variable(1.0)
+for _ in range(6):  # Newton's method
+    with gt.GradientTape() as tape:
+        excess = length(a) - 2.0
+    a.assign_sub(excess / tape.gradient(excess, a))
+assert abs(length(a) - 2.0) < 1e-12
+```
+
+Metrics of scikit-learn return Python's numbers, where gradients end. With
+`multioutput="raw_values"`, most regression metrics return arrays:
+
+```py
+rng = np.random.default_rng(1)
+x = gt.constant(rng.normal(size=(50, 3)))
+target = x @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=50)
+weights = gt.Variable(np.zeros(3))
+for _ in range(100):
+    with gt.GradientTape() as tape:
+        given, found = gt.writable(target), gt.writable(x @ weights)
+        score = metrics.r2_score(given, found, multioutput="raw_values")
+        loss = gt.sum(-score)
+    weights.assign_sub(0.5 * tape.gradient(loss, weights))
+assert metrics.r2_score(given, found) > 0.99
+```
+
+## Searches
+
+`scipy.optimize.elementwise` finds roots and minima by comparing values. The derivatives of its
+steps are not those of the result, so that it is an error inside a tape. Search with arrays, then
+take one step of Newton's method with tensors, which has the right gradient:
+
+```py
+from scipy.optimize import elementwise
+
+p = gt.constant([2.0, 3.0])
+with gt.GradientTape() as tape:
+    tape.watch(p)
+    found = elementwise.find_root(lambda u, p: u**2 - p, (0.0, 4.0), args=(p.numpy(),)).x
+    root = found - (found**2 - p) / (2 * found)
+assert np.allclose(tape.gradient(root, p), 0.5 / np.sqrt([2.0, 3.0]))
+```
+
+## What works
+
+{counts}
+
+In the calls, `x`, `m`, `tall` and so on are tensors, and `xp` is their namespace. *Arrays* says
+whether tensors suffice. The last column says whether the call also runs in `gt.function`. Special
+functions need no switch, and there are more of them: [special functions](special.md).
+'''
+STEPS = """
+## Derivatives that are zero
+
+These count, order or choose. Their results are right, and their derivatives are zero:
+"""
+CONVERTED = """
+## Conversions to NumPy
+
+These convert tensors to NumPy's arrays or to Python's numbers, and no tensor can prevent it. The
+values are right. Gradients end there, wholly or in part: a `BrokenPathWarning` in `tape.gradient`
+says so, and a strict tape raises an error.
+"""
+REFUSED = """
+## Errors and gradients of nan
+"""
+WHY_NAN = "a gradient of nan: it computes 0 / 0 in elements that it then replaces"
+
+
+def counts(rows: list[Row]) -> str:
+    """Return how many calls have each outcome, in words."""
+    right = [row for row in rows if row.outcome in ("tensors", "writable", "steps")]
+    writable = sum(row.outcome == "writable" for row in rows)
+    converted = sum(row.outcome == "numpy" for row in rows)
+    return f"""\
+The suite makes {len(rows)} calls. It compares values with NumPy's, and gradients with finite
+differences. {len(right)} calls have gradients; {writable} of them need `gt.writable`.
+{converted} convert to NumPy's arrays. {len(rows) - len(right) - converted} are errors or have
+gradients of nan."""
+
+
+def page() -> Iterator[str]:
+    """Give the lines of the page."""
+    table = read()
+    every = [row for rows in table.values() for row in rows]
+    yield HEAD.replace("{counts}", counts(every))
+    for name, rows in table.items():
+        right = [row for row in rows if row.outcome in ("tensors", "writable")]
+        if right:
+            yield f"### {name}\n"
+            yield from markdown_rows(
+                ("call", "arrays", "in `gt.function`"),
+                ((f"`{row.call}`", row.outcome, "yes" * row.traced) for row in right),
+            )
+            yield ""
+    for head, outcome in ((STEPS, "steps"), (CONVERTED, "numpy")):
+        yield head.lstrip()
+        yield from markdown_rows(
+            ("module", "calls"),
+            (
+                (name, ", ".join(f"`{row.call}`" for row in rows if row.outcome == outcome))
+                for name, rows in table.items()
+                if any(row.outcome == outcome for row in rows)
+            ),
+        )
+        yield ""
+    yield REFUSED.lstrip()
+    refused = [row for row in every if row.outcome in ("error", "nan")]
+    yield from markdown_rows(
+        ("call", "why"), ((f"`{row.call}`", row.reason or WHY_NAN) for row in refused)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(write_or_check({PAGE: "\n".join(page()) + "\n"}, sys.argv))

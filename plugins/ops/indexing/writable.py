@@ -1,0 +1,300 @@
+"""``writable``: arrays for other libraries' code that assigns to elements.
+
+A ``WritableArray`` holds a tensor, and ``x[index] = values`` makes it hold another one. As in
+NumPy, a slice of it or another shape is a view: what is written to one of them changes all. A view
+knows the positions of its elements in the base. NumPy's function of the same name finds them, when
+something is first written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+import numpy as np
+
+from ....core.extend import (
+    BINARY,
+    COMPARISONS,
+    UNARY,
+    Op,
+    Operators,
+    Tensor,
+    ValueHolder,
+    active_graph,
+    active_tapes,
+    as_tensor,
+    map_structure,
+    public_package,
+)
+
+#: The functions, methods and attributes whose results are views in NumPy, if it need not copy.
+_VIEWS = frozenset(
+    "T atleast_1d atleast_2d atleast_3d expand_dims flip fliplr flipud mT matrix_transpose "
+    "moveaxis permute_dims ravel reshape rot90 split squeeze swapaxes transpose unstack".split()
+)
+#: Modules that search by comparing values. Their steps differ from the result by less than a
+#: tolerance, but the derivatives of the steps may be any.
+_SEARCHES = frozenset({"scipy.optimize._bracket", "scipy.optimize._chandrupatla"})
+
+
+class WritableArray(ValueHolder):
+    """A tensor in a place where libraries may write: see :func:`gradtape.writable`."""
+
+    __slots__ = ("__weakref__", "_base", "_held", "_locate", "_seen")
+
+    def __init__(self, held: Tensor, base: WritableArray | None = None, locate: Any = None) -> None:
+        self._held = held
+        #: The array that this is a view of, or perhaps a copy: ``locate`` knows.
+        self._base = base
+        #: The positions of the elements in the base, or a function that returns them, or None if
+        #: they were copied.
+        self._locate = locate
+        #: What the base held when this view was last read.
+        self._seen = None if base is None else base._held
+
+    def _positions(self) -> Any:
+        """Return the positions of the elements in the array that holds them."""
+        if callable(self._locate):
+            self._locate = self._locate()
+            if self._locate is None:
+                self._base = None
+        if self._base is None:
+            return np.arange(self._held.size).reshape(self._held.shape)
+        return self._locate
+
+    def _view(self, held: Tensor, of_numpy: Callable[[Any], Any]) -> WritableArray:
+        """Return an array that is a view if NumPy's function returns one."""
+
+        def locate() -> Any:
+            mine = self._positions()
+            found = of_numpy(mine)
+            return found if np.shares_memory(found, mine) else None
+
+        return WritableArray(held, self if self._base is None else self._base, locate)
+
+    @property
+    def value(self) -> Tensor:  # type: ignore[override]
+        """The current value, as a tensor."""
+        if self._base is not None and self._base._held is not self._seen:
+            places = self._positions()
+            if self._base is not None:  # it is no copy
+                self._seen = self._base._held
+                self._held = self._seen.reshape(-1)[places]
+        return self._held
+
+    @property
+    def array(self) -> Any:
+        """The raw array of the current value."""
+        return self.value.array
+
+    def _read(self) -> Tensor:
+        return self.value
+
+    def handle(self) -> Tensor:
+        """Return the current value."""
+        return self.value
+
+    def _leaving(self, method: str) -> Tensor:
+        return self.value
+
+    def __getitem__(self, index: Any) -> Any:
+        index = _tensors(index)
+        return self._view(self.value[index], lambda places: places[_arrays(index)])
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        _check_no_search(sys._getframe(1).f_globals.get("__name__", ""))
+        index, values = _tensors(index), _tensors(values)
+        places = self._positions() if self._base is not None else None
+        base = self._base
+        if base is None or places is None:
+            self._held = self.value.at[index].set(values)
+            return
+        # of the same shape as the elements, so that the flattened values fit
+        fitted = self.value.at[index].set(values).reshape(-1)
+        base._held = (
+            base._held.reshape(-1).at[places.reshape(-1)].set(fitted).reshape(base._held.shape)
+        )
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self)))
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return _call(getattr(ufunc, method), inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _call(func, args, kwargs)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        self._held.__array_namespace__(api_version=api_version)  # raises for an unknown version
+        return _NAMESPACE
+
+    def __repr__(self) -> str:
+        return f"<WritableArray of {self.value!r}>"
+
+
+def _property(name: str) -> Any:
+    """Return an attribute of the tensor."""
+    if name not in _VIEWS:
+        return property(lambda self: _writable(getattr(self.value, name)))
+    return property(
+        lambda self: self._view(getattr(self.value, name), lambda places: getattr(places, name))
+    )
+
+
+def _method(name: str) -> Any:
+    """Return a method of the tensor whose results can be written to."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _call(getattr(Tensor, name), (self, *args), kwargs, f"ndarray.{name}")
+
+    method.__name__, method.__qualname__ = name, f"WritableArray.{name}"
+    return method
+
+
+def _in_place(name: str) -> Any:
+    """Return Python's in-place operator, which writes to the array."""
+
+    def method(self: Any, other: Any) -> Any:
+        self[...] = getattr(self, name)(other)
+        return self
+
+    return method
+
+
+_OWN = vars(WritableArray).keys() | vars(ValueHolder).keys() | {"at"}
+for _name in (*UNARY, *BINARY, *(f"r{x}" for x in BINARY), *COMPARISONS):
+    setattr(WritableArray, f"__{_name}__", _method(f"__{_name}__"))
+for _name in BINARY:
+    setattr(WritableArray, f"__i{_name}__", _in_place(f"__{_name}__"))
+for _name, _member in (pair for cls in Tensor.__mro__ for pair in vars(cls).items()):
+    if _name[0] != "_" and _name not in _OWN and type(_member) in (FunctionType, property):
+        setattr(WritableArray, _name, (_method if callable(_member) else _property)(_name))
+WritableArray.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def _check_no_search(module: str) -> None:
+    if module in _SEARCHES and (active_tapes.get() or active_graph.get() is not None):
+        raise TypeError(
+            f"{module} compares values to find its result, and the derivatives of its steps are "
+            "not those of the result: call it with arrays, x.numpy(), and take a step of Newton's "
+            "method with tensors, which has the right gradient"
+        )
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+def _tensors(values: Any) -> Any:
+    """Return values with a tensor for each writable array."""
+    return map_structure(lambda x: x.value if type(x) is WritableArray else x, values)
+
+
+def _arrays(index: Any) -> Any:
+    """Return an index with an array of NumPy for each tensor."""
+    return map_structure(lambda x: x.numpy() if isinstance(x, Operators) else x, index)
+
+
+def _writable(result: Any) -> Any:
+    """Return a result with a writable array for each tensor."""
+    return map_structure(lambda x: WritableArray(x) if type(x) is Tensor else x, result)
+
+
+def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
+    """Call a function on tensors; results that are views of the first argument remain views."""
+    out = kwargs.get("out")
+    out = out[0] if type(out) is tuple and len(out) == 1 else out
+    if type(out) is WritableArray:
+        out[...] = _call(function, args, {k: v for k, v in kwargs.items() if k != "out"}, path)
+        return out
+    given = _tensors((args, kwargs))
+    result = function(*given[0], **given[1])
+    first = args[0] if args else None
+    name = getattr(function, "__name__", "")
+    if type(first) is WritableArray:
+        same = name == "asarray" or (name == "astype" and kwargs.get("copy") is False)
+        if same and (result is given[0][0] or (name == "astype" and result.dtype == first.dtype)):
+            return first
+        if name in _VIEWS:
+            numpys: Any = np
+            for part in (path or name).split("."):
+                numpys = getattr(numpys, part)
+
+            def of_numpy(places: Any) -> Any:
+                return numpys(places, *given[0][1:], **given[1])
+
+            if type(result) is Tensor:
+                return first._view(result, of_numpy)
+            return tuple(
+                first._view(x, lambda places, i=i: of_numpy(places)[i])
+                for i, x in enumerate(result)
+            )
+    return _writable(result)
+
+
+class _Namespace(ModuleType):
+    """A module whose functions take writable arrays, and return them."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__(f"{module.__name__} (writable)")
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            found = _Namespace(found)
+        elif isinstance(found, (FunctionType, Op)):
+            found = _function(found)
+        setattr(self, name, found)
+        return found
+
+
+def _function(function: Any) -> Any:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _call(function, args, kwargs)
+
+    return call
+
+
+_NAMESPACE = _Namespace(public_package())
+
+
+def writable(x: Any) -> WritableArray:
+    """Return an array for code of other libraries that assigns to elements.
+
+    A tensor never changes, and much code that follows the array API standard contains
+    ``x[index] = values``. The result is an array of the standard, with NumPy's views, whose
+    elements can be assigned to. ``x`` stays as it is, and gradients reach it. Functions of the
+    library return such arrays, which all of gradtape's functions accept.
+
+    Parameters
+    ----------
+    x
+        A tensor, a variable, or anything that :func:`gradtape.constant` takes.
+
+    Returns
+    -------
+    WritableArray
+        An array of the shape and dtype of ``x``; its attribute ``value`` is a tensor.
+
+    Raises
+    ------
+    TypeError
+        If the value is not numeric.
+
+    Examples
+    --------
+    >>> x = gt.constant([1.0, 2.0, 3.0])
+    >>> with gt.GradientTape() as tape:
+    ...     tape.watch(x)
+    ...     y = gt.writable(x)
+    ...     y[1:] *= 10.0
+    ...     loss = gt.sum(y)
+    >>> tape.gradient(loss, x).tolist()
+    [1.0, 10.0, 10.0]
+    """
+    return cast(WritableArray, _NAMESPACE.asarray(as_tensor(x)))

@@ -1,0 +1,215 @@
+"""``gradtape.writable``: arrays with NumPy's assignment and views, which tapes follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+
+A = np.linspace(0.5, 2.0, 12).reshape(3, 4)
+WEIGHTS = np.cos(np.arange(12.0)).reshape(3, 4)
+
+
+def rows_and_transposes(y: Any, xp: Any) -> Any:
+    row = y[1]
+    row[2] = 5.0
+    row *= 2.0
+    y.T[0, 1:] = row[:2] * y[0, 0]
+    return y
+
+
+def masks(y: Any, xp: Any) -> Any:
+    y[y > 1.5] = -1.0
+    y[0][y[0] < 0.8] *= y[2, 1]
+    y[np.asarray([True, False, True]), 1] = y[1, :2]
+    return y
+
+
+def shapes(y: Any, xp: Any) -> Any:
+    flat = xp.reshape(y, (-1,))
+    flat[3:7] = flat[:4] ** 2
+    moved = xp.moveaxis(y, 0, -1)[1:]
+    moved += xp.asarray(1.0)
+    xp.expand_dims(y, axis=0)[0, ::-1, ::2][0] = xp.exp(y[1, :2])
+    xp.flip(y, axis=1)[0, 0] = 3.0 * y[0, 0]
+    return y
+
+
+def copies(y: Any, xp: Any) -> Any:
+    for other in (y[[0, 1]], xp.asarray(y, copy=True), y + 0.0, xp.reshape(y.T, (-1,)), y[y > 1]):
+        other[...] = 0.0
+    return y * y
+
+
+def loops(y: Any, xp: Any) -> Any:
+    total = xp.zeros_like(y)
+    for i, row in enumerate(y):
+        total[i, ...] = total[i - 1, ...] + row
+        row[0] = 0.0
+    return total + y
+
+
+def outputs(y: Any, xp: Any) -> Any:
+    kept = y[:, :2]
+    np.multiply(kept, y[:, 2:], out=kept)
+    np.clip(y, None, 1.2, out=y)
+    return y
+
+
+def scalars(y: Any, xp: Any) -> Any:
+    total = xp.sum(y)
+    total /= 3.0 * y[0, 0]
+    first = y[0, 0]
+    first += 1.0
+    y[1, 1] = total
+    return y
+
+
+PROGRAMS: list[Callable[[Any, Any], Any]] = [
+    rows_and_transposes,
+    masks,
+    shapes,
+    copies,
+    loops,
+    outputs,
+    scalars,
+]
+
+
+def numpys(program: Callable[[Any, Any], Any], x: Any) -> Any:
+    return program(np.array(x), np)
+
+
+def ours(program: Callable[[Any, Any], Any], x: Any) -> Any:
+    y = gt.writable(x)
+    return gt.sum(program(y, y.__array_namespace__()) * WEIGHTS)
+
+
+@pytest.fixture(autouse=True)
+def _in_double_precision() -> Any:
+    before = gt.default_dtype()
+    gt.set_default_dtype("float64")
+    yield
+    gt.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_assignment_has_numpys_values_and_gradients_of_two_orders(
+    program: Callable[[Any, Any], Any],
+) -> None:
+    x = gt.constant(A)
+    y = gt.writable(x)
+    np.testing.assert_allclose(program(y, y.__array_namespace__()), numpys(program, A), rtol=1e-14)
+    np.testing.assert_array_equal(x, A)
+
+    def total(values: Any) -> Any:
+        return np.sum(numpys(program, values) * WEIGHTS)
+
+    direction, h = np.sin(A), 1e-5
+    gradient = gt.grad(lambda x: ours(program, x))
+    slope = (total(A + h * direction) - total(A - h * direction)) / (2 * h)
+    np.testing.assert_allclose(np.sum(gradient(x) * direction), slope, rtol=1e-8)
+    curve = (gradient(x + h * direction) - gradient(x - h * direction)) / (2 * h)
+    _, product = gt.jvp(gradient, (x,), (gt.constant(direction),))
+    np.testing.assert_allclose(product, curve, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("program", [rows_and_transposes, shapes, loops])
+def test_programs_run_in_traces_and_batches(program: Callable[[Any, Any], Any]) -> None:
+    wanted = gt.grad(lambda x: ours(program, x))
+    traced = gt.function(gt.grad(lambda x: ours(program, x)))
+    batch = np.stack([A, A + 0.1])
+    np.testing.assert_allclose(traced(gt.constant(A)), wanted(gt.constant(A)), rtol=1e-13)
+    each = gt.vmap(lambda x: ours(program, x))(gt.constant(batch))
+    np.testing.assert_allclose(each, [ours(program, x) for x in batch], rtol=1e-13)
+
+
+def test_random_views_of_views_share_what_is_written() -> None:
+    rng = np.random.default_rng(5)
+    views: list[Callable[[Any, Any], Any]] = [
+        lambda y, xp: y[1:],
+        lambda y, xp: y[..., ::-1],
+        lambda y, xp: xp.permute_dims(y, tuple(range(y.ndim))[::-1]),
+        lambda y, xp: xp.reshape(y, (2, -1)),
+        lambda y, xp: xp.expand_dims(y, axis=1),
+        lambda y, xp: xp.squeeze(y, axis=1) if y.ndim > 1 and y.shape[1] == 1 else y,
+        lambda y, xp: y[np.arange(y.shape[0])],
+        lambda y, xp: y.T,
+        lambda y, xp: y.mT if y.ndim > 1 else y,
+        lambda y, xp: xp.asarray(y),
+        lambda y, xp: xp.flip(y, axis=0),
+    ]
+    start = rng.normal(size=(4, 2, 3))
+    for _ in range(60):
+        pools = [np.array(start)], [gt.writable(start)]
+        for _ in range(8):
+            view, place = views[rng.integers(len(views))], rng.integers(len(pools[0]))
+            values = rng.normal()
+            for pool, xp in zip(pools, (np, pools[1][0].__array_namespace__()), strict=True):
+                try:
+                    made = view(pool[place], xp)
+                except ValueError:  # an odd number of elements in two rows
+                    continue
+                made[-1:] = made[:1] * values
+                pool.append(made)
+        assert len(pools[0]) == len(pools[1])
+        for wanted, found in zip(*pools, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+def test_a_writable_array_is_an_array_of_the_standard() -> None:
+    y = gt.writable([1.0, -2.0])
+    xp = y.__array_namespace__(api_version="2024.12")
+    with pytest.raises(ValueError, match="api_version"):
+        y.__array_namespace__(api_version="1999")
+    assert (y.shape, y.ndim, y.size, y.dtype) == ((2,), 1, 2, np.float64)
+    assert y.device == gt.constant(1.0).device
+    assert y.to_device(y.device).tolist() == [1.0, -2.0]
+    for result in (abs(y), -y, 2 - y, y @ y, np.ones(2) * y, np.sin(y), xp.linalg.vector_norm(y)):
+        assert type(result) is type(y)
+    assert xp.float64 is np.float64
+    assert xp.isdtype(y.dtype, "real floating")
+    values, vectors = xp.linalg.eigh(xp.eye(2))
+    assert type(values) is type(vectors) is type(y)
+    assert isinstance(y.value, gt.Tensor)
+    assert isinstance(gt.exp(y), gt.Tensor)
+    assert float(xp.sum(y)) == -1.0
+    assert "WritableArray" in repr(y)
+
+
+def test_what_cannot_be_written_is_an_error() -> None:
+    y = gt.writable(np.arange(3))
+    with pytest.raises(TypeError):
+        y[0] = 0.5
+    with pytest.raises(TypeError):
+        y += 0.5
+    with pytest.raises(IndexError):
+        y[3] = 1
+    with pytest.raises(TypeError, match=r"gradtape\.writable"):
+        gt.constant([1.0])[0] = 2.0
+    with pytest.raises(TypeError):
+        gt.writable("text")
+
+
+def test_a_writable_array_may_be_the_target_of_a_tape() -> None:
+    x = gt.constant([1.0, 2.0])
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.writable(x)
+        y *= x
+    assert tape.gradient(y, x).tolist() == [2.0, 4.0]
+
+
+def test_one_number_can_be_set_in_a_tensor_without_axes() -> None:
+    """NumPy's reductions give scalars, which cannot be written to."""
+    x = gt.constant([1.0, 2.0])
+    for index in ((), ..., None, True, np.array(True)):
+        for run in (lambda f: f, gt.function):
+            assert run(lambda x, i=index: gt.sum(x).at[i].set(5.0))(x).tolist() == 5.0
+            scaled = gt.grad(run(lambda x, i=index: gt.sum(x).at[i].multiply(3.0)))
+            assert scaled(x).tolist() == [3.0, 3.0]
+    assert gt.sum(x).at[np.array(False)].set(5.0).tolist() == 3.0
