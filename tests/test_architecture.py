@@ -60,6 +60,7 @@ IMPORTS_IN_FUNCTIONS = {
         plugins.scipy.building: (by name)
         reports.models: matplotlib.figure
         reports.models: matplotlib.patches
+        special: (by name)
         training.callbacks.writing: tensorboardX
         training.runs.epochs: IPython.display
     """,

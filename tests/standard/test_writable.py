@@ -42,7 +42,10 @@ def shapes(y: Any, xp: Any) -> Any:
 def copies(y: Any, xp: Any) -> Any:
     for other in (y[[0, 1]], xp.asarray(y, copy=True), y + 0.0, xp.reshape(y.T, (-1,)), y[y > 1]):
         other[...] = 0.0
-    return y * y
+    y[[0, 1]][0][1:] = 9.0
+    other = y.T[[0, 1]]
+    other[1][:2] = y[0, :2] * 2.0
+    return y * y + xp.sum(other)
 
 
 def loops(y: Any, xp: Any) -> Any:
@@ -189,6 +192,8 @@ def test_what_cannot_be_written_is_an_error() -> None:
         y += 0.5
     with pytest.raises(IndexError):
         y[3] = 1
+    with pytest.raises(TypeError, match=r"x\.real"):
+        gt.writable([1j]).real[0] = 1.0
     with pytest.raises(TypeError, match=r"gradtape\.writable"):
         gt.constant([1.0])[0] = 2.0
     with pytest.raises(TypeError):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from types import FunctionType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,19 @@ class WritableArray(ValueHolder):
 
     __slots__ = ("__weakref__", "_base", "_held", "_locate", "_seen")
 
+    if TYPE_CHECKING:  # the tensor's, from the loops below
+
+        @property
+        def device(self) -> str: ...
+        @property
+        def dtype(self) -> np.dtype[Any]: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def shape(self) -> tuple[Any, ...]: ...
+        @property
+        def size(self) -> int: ...
+
     def __init__(self, held: Tensor, base: WritableArray | None = None, locate: Any = None) -> None:
         self._held = held
         #: The array that this is a view of, or perhaps a copy: ``locate`` knows.
@@ -68,6 +81,8 @@ class WritableArray(ValueHolder):
 
     def _view(self, held: Tensor, of_numpy: Callable[[Any], Any]) -> WritableArray:
         """Return an array that is a view if NumPy's function returns one."""
+        if self._base is not None:
+            self._positions()  # it may be a copy, which has views of its own
 
         def locate() -> Any:
             mine = self._positions()
@@ -77,7 +92,7 @@ class WritableArray(ValueHolder):
         return WritableArray(held, self if self._base is None else self._base, locate)
 
     @property
-    def value(self) -> Tensor:  # type: ignore[override]
+    def value(self) -> Tensor:
         """The current value, as a tensor."""
         if self._base is not None and self._base._held is not self._seen:
             places = self._positions()
@@ -138,11 +153,17 @@ class WritableArray(ValueHolder):
 
 def _property(name: str) -> Any:
     """Return an attribute of the tensor."""
+    if name in ("real", "imag"):
+        return property(lambda self: self._view(getattr(self.value, name), _refuse_part))
     if name not in _VIEWS:
         return property(lambda self: _writable(getattr(self.value, name)))
     return property(
         lambda self: self._view(getattr(self.value, name), lambda places: getattr(places, name))
     )
+
+
+def _refuse_part(places: Any) -> Any:
+    raise TypeError("x.real and x.imag of a writable array cannot be assigned to: assign to x")
 
 
 def _method(name: str) -> Any:
@@ -173,7 +194,7 @@ for _name in BINARY:
 for _name, _member in (pair for cls in Tensor.__mro__ for pair in vars(cls).items()):
     if _name[0] != "_" and _name not in _OWN and type(_member) in (FunctionType, property):
         setattr(WritableArray, _name, (_method if callable(_member) else _property)(_name))
-WritableArray.__hash__ = object.__hash__  # type: ignore[method-assign]
+WritableArray.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
 
 
 def _check_no_search(module: str) -> None:
@@ -195,7 +216,7 @@ def _tensors(values: Any) -> Any:
 
 def _arrays(index: Any) -> Any:
     """Return an index with an array of NumPy for each tensor."""
-    return map_structure(lambda x: x.numpy() if isinstance(x, Operators) else x, index)
+    return map_structure(lambda x: np.asarray(x) if isinstance(x, Operators) else x, index)
 
 
 def _writable(result: Any) -> Any:
@@ -226,12 +247,12 @@ def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
             def of_numpy(places: Any) -> Any:
                 return numpys(places, *given[0][1:], **given[1])
 
+            def part(number: int) -> Callable[[Any], Any]:
+                return lambda places: of_numpy(places)[number]
+
             if type(result) is Tensor:
                 return first._view(result, of_numpy)
-            return tuple(
-                first._view(x, lambda places, i=i: of_numpy(places)[i])
-                for i, x in enumerate(result)
-            )
+            return tuple(first._view(x, part(i)) for i, x in enumerate(result))
     return _writable(result)
 
 
@@ -297,4 +318,4 @@ def writable(x: Any) -> WritableArray:
     >>> tape.gradient(loss, x).tolist()
     [1.0, 10.0, 10.0]
     """
-    return cast(WritableArray, _NAMESPACE.asarray(as_tensor(x)))
+    return WritableArray(as_tensor(x))
