@@ -105,7 +105,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
         reasons += [
             b.reason
             for b in tape._breaks
-            if b.is_read and b.input in reached and b.input < max(ends)
+            if b.is_read and b.input in reached and b.input < max(ends, default=0)
         ]
     return list(dict.fromkeys(reasons))
 

@@ -124,6 +124,14 @@ def test_a_column_without_numbers_is_refused_with_what_to_do(name: str) -> None:
             use(column)
 
 
+def test_a_component_without_numbers_is_named() -> None:
+    frame = pd.DataFrame({"a": [1.0], "hue": ["red"]})
+    data = gt.data.Dataset.from_tensor_slices((dict(frame), [1.0]))
+    with pytest.raises(TypeError, match=r"element\[0\]\['hue'\]: .*np\.unique"):
+        next(iter(data.batch(1)))
+    assert next(iter(data.map(lambda x, y: (x["a"], y)).batch(1)))[0].tolist() == [1.0]
+
+
 # -- operators -------------------------------------------------------------------------------------
 
 W = gt.Variable([2.0, 3.0])
