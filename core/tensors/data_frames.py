@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import numbers
 from collections import UserList, deque
@@ -84,10 +83,10 @@ def numbers_of(value: Any, array: np.ndarray[Any, Any], dtype: Any) -> np.ndarra
 def _named_columns(value: Any) -> Iterable[tuple[Any, Any]]:
     if hasattr(value, "column_names"):  # pyarrow
         return zip(value.column_names, value.columns, strict=True)
-    if np.ndim(value) != 2 or not hasattr(value, "columns"):
-        return ()
     if hasattr(value, "iter_columns"):  # polars
         return zip(value.columns, value.iter_columns(), strict=True)
+    if np.ndim(value) != 2 or not hasattr(value, "columns"):
+        return ()
     return value.items() if hasattr(value, "items") else ()
 
 
@@ -108,13 +107,16 @@ def float_columns(value: Any) -> list[np.ndarray[Any, Any]]:
     return [np.asarray(column) for column in columns if _is_floating(column)]
 
 
-#: How many columns are compared with those that code had before.
-_COLUMNS = 64
+#: How many columns are compared with those that code had before, and how many elements of those
+#: of pandas that are not arrays of NumPy, and are copied.
+_COLUMNS, _COPIED = 64, 2**16
 
 
 def _is_floating(column: Any) -> bool:
     dtype = getattr(column, "dtype", None)
-    return getattr(dtype, "kind", "") in ("f", "c") or getattr(dtype, "is_float", bool)()
+    if getattr(dtype, "kind", "") in ("f", "c"):
+        return isinstance(dtype, np.dtype) or len(column) <= _COPIED
+    return bool(getattr(dtype, "is_float", bool)())
 
 
 def _check_columns(table: Any) -> None:
@@ -198,7 +200,7 @@ def walked_instead(value: Any) -> str:
     """Return what to pass instead of an object that holds tensors under names, or no text."""
     if isinstance(value, Mapping):
         return "convert each of its values; gradtape walks plain dictionaries, lists and tuples"
-    if dataclasses.is_dataclass(value) or hasattr(type(value), "__attrs_attrs__"):
+    if any(hasattr(type(value), name) for name in ("__dataclass_fields__", "__attrs_attrs__")):
         return (
             "gradtape walks dictionaries, lists, tuples and named tuples: instead of a dataclass, "
             "pass vars(x), or make it a typing.NamedTuple"

@@ -349,7 +349,7 @@ def _of_arrays(function: Any, args: Any, kwargs: Any) -> Any:
 
 def _as_array(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return type(value)(map(_as_array, value))
+        return [*map(_as_array, value)] if isinstance(value, list) else (*map(_as_array, value),)
     return np.asarray(value) if isinstance(value, Methods) else value
 
 
