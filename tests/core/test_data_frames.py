@@ -176,6 +176,12 @@ def of_assigned_place() -> Any:
     return gt.sum(frame)
 
 
+def of_assigned_label() -> Any:
+    array = ARRAY.copy()
+    array.loc[{"x": 0}] = SCALE
+    return gt.sum(array)
+
+
 # pandas and polars keep values: what is computed from them is a constant.
 LOST: dict[str, Callable[[], Any]] = {
     "series * number": lambda: gt.sum(SERIES * SCALE),
@@ -193,6 +199,9 @@ LOST: dict[str, Callable[[], Any]] = {
     "Series": lambda: gt.sum(pd.Series(W)),
     "DataFrame": lambda: gt.sum(pd.DataFrame({"a": W, "b": W * 2.0})),
     "rolling": lambda: gt.sum(pd.Series(W).rolling(2).mean().dropna()),
+    "polars columns": lambda: gt.sum(pl.DataFrame({"a": np.asarray(W)})),
+    "assigned label": of_assigned_label,
+    "xarray of an array": lambda: gt.sum(xr.DataArray(np.asarray(W * 2.0))),
     "polars series * number": lambda: gt.sum(pl.Series([1.0, 2.0]) * SCALE),
     "as a target": lambda: gt.constant(SERIES * SCALE),
     "in a layer": lambda: gt.layers.Dense(1, kernel_initializer="ones")(FRAME * SCALE),
