@@ -401,6 +401,7 @@ INSTEAD: dict[str, dict[str, str]] = {
             "cpu": "x.to('numpy'), or x.numpy() for an array",
             "cuda": "x.to('cupy')",
             "data": "x.numpy() for the value, or gt.stop_gradient(x)",
+            "tobytes tofile": "x.numpy().tobytes()",
             "detach": "gt.stop_gradient(x)",
             "devices get_device is_cuda": "x.device",
             "dim ndimension": "x.ndim",

@@ -53,6 +53,7 @@ from .base.dtypes import kind_of as kind_of
 from .base.dtypes import numpy_dtype as numpy_dtype
 from .base.dtypes import policy as policy
 from .base.dtypes import refuse_bfloat16 as refuse_bfloat16
+from .base.dtypes import wider_dtype as wider_dtype
 from .base.generated import function_from as function_from
 from .base.lifetimes import COUNTS as COUNTS
 from .base.lifetimes import KERNEL_CACHES as KERNEL_CACHES
@@ -196,6 +197,7 @@ from .tensors.assignment import hide_arrays as hide_arrays
 from .tensors.assignment import restore_arrays as restore_arrays
 from .tensors.assignment import set_arrays as set_arrays
 from .tensors.convert import as_operands as as_operands
+from .tensors.convert import as_stored_value as as_stored_value
 from .tensors.convert import as_tensor as as_tensor
 from .tensors.convert import check_fits_dtype as check_fits_dtype
 from .tensors.convert import constant as constant
@@ -207,6 +209,7 @@ from .tensors.convert import own_array as own_array
 from .tensors.convert import with_each_other as with_each_other
 from .tensors.convert import with_others as with_others
 from .tensors.custom_records import placeable as placeable
+from .tensors.data_frames import numbers_instead as numbers_instead
 from .tensors.indexing import decode_index as decode_index
 from .tensors.notebooks import Text as Text
 from .tensors.op import BinaryOp as BinaryOp

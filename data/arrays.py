@@ -78,6 +78,8 @@ def _array_of(value: Any) -> Any:
         value = as_tensor(value)
     if isinstance(value, (Tensor, Variable)):
         return np.asarray(to_numpy(value.array))
+    if hasattr(kind, "columns"):  # a data frame, whose columns may hold something else
+        return np.asarray(to_numpy(as_tensor(value).array))
     found = np.asarray(value)
     if found.dtype.kind == "O" and found.ndim == 2:  # a data frame of several dtypes
         found = np.asarray(to_numpy(as_tensor(value).array))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, warn_user
+from ..core.extend import TensorSpec, as_tensor, flatten, map_structure, paths, warn_user
 
 # by its public name: this package does not know which plugin provides it
 from ..random import uniform
@@ -327,7 +327,7 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements as tensors."""
-        return Pass(_shown(element) for element in self._source.elements())
+        return Pass(_as_tensors(element) for element in self._source.elements())
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements as NumPy arrays."""
@@ -447,6 +447,21 @@ def _looks_like_columns(source: Any) -> bool:
         return False
     shapes: list[Any] = [getattr(x, "shape", ()) for x in source]
     return all(shapes) and len({shape[0] for shape in shapes}) == 1
+
+
+def _as_tensors(element: Any) -> Any:
+    """Return an element with tensors instead of arrays; an error names the part in question."""
+    try:
+        return _shown(element)
+    except TypeError as error:
+        if not isinstance(element, (tuple, list, dict)):
+            raise
+        for leaf, place in zip(flatten(element), paths(element, "element"), strict=True):
+            try:
+                _shown(leaf)
+            except TypeError as found:
+                raise TypeError(f"{place}: {found}") from error
+        raise
 
 
 def _shown(element: Any) -> Any:

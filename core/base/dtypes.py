@@ -26,9 +26,6 @@ SCALARS = frozenset({bool, int, float, complex})
 
 _default = np.dtype(np.float32)
 _COMPLEX = {"float16": np.complex64, "float32": np.complex64, "float64": np.complex128}
-# The kinds of dtypes that tensors may have: bool, signed, unsigned, float and complex, but not
-# object, string or time.
-_KINDS = frozenset("biufc")
 
 
 def default_dtype() -> np.dtype[Any]:
@@ -105,7 +102,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
             raise TypeError(
                 f"{dtype!r} is not a dtype; use a name such as 'float32'{sizes}"
             ) from error
-    if result.kind not in _KINDS:
+    if type(result) not in DTYPES:
         refuse_bfloat16(result)
         raise TypeError(
             f"a tensor holds booleans, integers, floats or complex numbers, not dtype {result}"
@@ -124,6 +121,8 @@ def refuse_bfloat16(dtype: Any) -> None:
 
 #: The types of NumPy's dtypes: a look-up is much faster than ``isinstance``.
 DTYPES = frozenset(type(np.dtype(char)) for char in "?bhilqBHILQefdgFDG")
+# The dtypes that hold all values of ml_dtypes' smaller ones, by the beginnings of their names.
+_HOLDING = {"bfloat": "float32", "float": "float32", "int": "int8", "uint": "uint8"}
 # NumPy's dtypes, by other libraries' dtypes of the same name.
 _OTHERS: dict[Any, np.dtype[Any]] = {}
 
@@ -151,6 +150,17 @@ def numpy_dtype(dtype: Any) -> np.dtype[Any]:
         except TypeError as error:
             raise TypeError(f"a tensor cannot hold {dtype}: NumPy has no such dtype") from error
     return found
+
+
+def wider_dtype(dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """Return the dtype that holds all values of ``bfloat16``, ``float8_e5m2``, ``int4``, ...
+
+    It is None for NumPy's own dtypes, and for those of other things than numbers.
+    """
+    if type(dtype) in DTYPES:
+        return None
+    found = _HOLDING.get(dtype.name.partition("_")[0].rstrip("0123456789"))
+    return None if found is None else np.dtype(found)
 
 
 def kind_of(dtype: Any) -> str:

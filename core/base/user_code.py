@@ -262,7 +262,7 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     theirs = _names_of(running, frame)
     while inner is not None and inner is not frame:
         package = package_of(inner)
-        if package == PACKAGE:
+        if package == PACKAGE and not _is_method(inner):
             return None
         if package == "numpy":
             outer = f"{inner.f_globals.get('__name__', '')}.{inner.f_code.co_name}"
@@ -292,9 +292,9 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
 def _outside_libraries(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame that is not a library's, or the frame itself if there is none."""
     outer = frame
-    while outer is not None and _is_library(outer.f_code.co_filename):
+    while outer is not None and (_is_library(outer.f_code.co_filename) or _is_method(outer)):
         outer = outer.f_back
-        if outer is not None and package_of(outer) == PACKAGE:
+        if outer is not None and package_of(outer) == PACKAGE and not _is_method(outer):
             return frame  # the library uses gradtape
     return outer or frame
 
@@ -326,12 +326,17 @@ _KEPT = sys.version_info < (3, 13)
 def reader() -> FrameType | None:
     """Return the innermost frame of the caller's callers that is no method of a tensor."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _METHODS:
+    while frame is not None and _is_method(frame):
         frame = frame.f_back
     return frame
 
 
-_METHODS = frozenset(f"{PACKAGE}.core.{x}" for x in ("tensors.tensor", "tensors.value_holder"))
+def _is_method(frame: FrameType) -> bool:
+    """Return whether a method of a tensor runs, which may call the other operand's."""
+    return frame.f_globals.get("__name__") in _METHODS
+
+
+_METHODS = frozenset(f"{PACKAGE}.core.tensors.{x}" for x in ("methods", "tensor", "value_holder"))
 
 
 def _names_of(running: FrameType, user: FrameType) -> list[str]:
@@ -351,6 +356,8 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
     found = registry().replacements.instead_of(package, theirs)
     if found is not None:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
+    if package == "pandas":
+        return "a data frame keeps values: put the tensor first, or use gradtape.constant(frame)"
     if name in _ADVICE:
         return _ADVICE[name]
     ours = getattr(public_package(), name, None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import UserList, deque
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence, Set
 from types import FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -16,7 +17,10 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import Shape, is_open, same_size, sizes_differ
 from ..base.table import ops
 from ..base.tree import flatten, map_structure
+from ..errors import TraceError
+from ..ops.dispatch import is_transformed
 from ..tensors.convert import as_tensor
+from ..tensors.data_frames import walked_instead
 from ..tensors.tensor import Tensor
 from ..tensors.variable import Variable
 
@@ -145,9 +149,44 @@ def static_key(leaf: Any, what: str) -> Any:
     except TypeError:
         raise TypeError(
             f"{what} of type {type(leaf).__name__} is neither a tensor nor hashable, so it "
-            "cannot select a trace; pass a tensor or a hashable value"
+            f"cannot select a trace; {_hashable_instead(leaf)}"
         ) from None
     return (type(leaf), leaf)
+
+
+def _hashable_instead(leaf: Any) -> str:
+    """Return what to pass instead of an argument that selects no trace."""
+    if hasattr(type(leaf), "__array__"):
+        return "pass a tensor, which gradtape.constant makes of it, or a hashable value"
+    return walked_instead(leaf) or "pass a tensor or a hashable value"
+
+
+def check_result(leaf: Any, name: str) -> None:
+    """Raise ``TraceError`` for a part of a result whose tensors have no value after the trace.
+
+    They are in containers that are not walked, in attributes of an object, or in a generator.
+    """
+    kind = type(leaf)
+    if kind in SCALARS or isinstance(leaf, (str, bytes, np.ndarray, type(None))):
+        return
+    late = isinstance(leaf, (Generator, Coroutine, map, filter, zip))
+    if late or any(isinstance(x, Tensor) and is_transformed(x.array) for x in _held_by(leaf)):
+        what = "runs after the trace" if late else "holds traced tensors, which have no value later"
+        raise TraceError(
+            f"{name}: it returns a {kind.__name__}, which {what}; return tensors in a tuple, a "
+            "list, a dictionary or a typing.NamedTuple"
+        )
+
+
+def _held_by(leaf: Any) -> list[Any]:
+    """Return what a container that is not walked holds, or an object in its attributes."""
+    if isinstance(leaf, Mapping):
+        return flatten(list(leaf.values()))
+    if isinstance(leaf, (Set, deque, UserList)):
+        return flatten(list(leaf))
+    names = [name for base in type(leaf).__mro__ for name in getattr(base, "__slots__", ())]
+    slots = [getattr(leaf, name, None) for name in names if isinstance(name, str)]
+    return flatten([*slots, *getattr(leaf, "__dict__", {}).values(), getattr(leaf, "data", None)])
 
 
 def argument_dtype(leaf: Any, spec: TensorSpec) -> str:

@@ -33,6 +33,7 @@ from .arguments import (
     as_declared,
     as_inputs,
     call_text,
+    check_result,
     conflicting_sizes,
     fit,
     fits_surely,
@@ -521,6 +522,7 @@ def output_of(leaf: Any, closure: Closure) -> Any:
                 f"{closure.graph.name}: it returns {leaf!r}, with a size that is unknown while "
                 "tracing; return the size itself, or a tensor of sizes (gradtape.stack)"
             )
+        check_result(leaf, closure.graph.name)
         return leaf
     graph = closure.graph
     graph.outputs.append(closure.symbol(leaf))

@@ -105,7 +105,7 @@ def severed(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence[Any
         reasons += [
             b.reason
             for b in tape._breaks
-            if b.is_read and b.input in reached and b.input < max(ends)
+            if b.is_read and b.input in reached and b.input < max(ends, default=0)
         ]
     return list(dict.fromkeys(reasons))
 
@@ -179,9 +179,9 @@ def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence
         raise_or_warn(severed(tape, targets, sources), True)
     elif tape._lacks_calls:
         warn_of_breaks(tape, targets, sources)
-    elif tape.wary:
+    if tape.wary and (tape._strict or not tape._lacks_calls):
         starts = {x.id for x in sources if is_differentiable(x.dtype)}
-        raise_or_warn(reads_between(tape, starts, {y.id for y in targets}), False)
+        raise_or_warn(reads_between(tape, starts, {y.id for y in targets}), tape._strict)
 
 
 def reads_between(tape: GradientTape, starts: set[int], ends: set[int]) -> list[str]:

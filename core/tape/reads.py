@@ -23,9 +23,11 @@ from typing import Any
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
+from ..base.context import recording_to
 from ..base.table import PACKAGE
 from ..base.tree import flatten
 from ..base.user_code import Place, Site, locals_of, package_of, reader, users_frame
+from ..tensors import data_frames
 from .records import reachable
 
 
@@ -36,12 +38,14 @@ class Known:
     equal to one that was computed in an earlier run.
     """
 
-    __slots__ = ("arrays", "modules", "numbers")
+    __slots__ = ("arrays", "columns", "modules", "numbers")
 
     def __init__(self, frame: FrameType | None) -> None:
         self.numbers: dict[int, Any] = {}
         self.modules: set[int] = set()
         self.arrays: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+        #: The digests of columns of data frames, which are new arrays whenever they are read.
+        self.columns: set[int | None] = set()
         depth = 0
         while frame is not None and depth < _FRAMES:
             if package_of(frame) not in (PACKAGE, "numpy"):
@@ -73,6 +77,10 @@ class Known:
         known = self.arrays.get(id(owner))
         return known is not None and known[0]() is owner and known[1] == _digest(owner)
 
+    def has_column(self, column: Any) -> bool:
+        """Return whether the code had this column of a data frame, or one that it is a view of."""
+        return self.has_array(column) or _digest(column) in self.columns
+
     def _look_at(self, frame: FrameType) -> None:
         scope = frame.f_globals
         for value in locals_of(frame).values():
@@ -90,6 +98,10 @@ class Known:
         elif isinstance(value, np.ndarray):
             owner = _memory_of(value)
             self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
+        elif columns := _columns_of(value):
+            for column in columns:
+                self._add(column, 0)
+                self.columns.add(_digest(column))
         elif depth:
             for part in _parts(value):
                 self._add(part, depth - 1)
@@ -145,6 +157,11 @@ def _parts(value: Any) -> list[Any]:
         return list(islice(vars(value).values(), _PARTS))
     except Exception:  # it has none, or computes it
         return []
+
+
+def _columns_of(value: Any) -> list[Any]:
+    with recording_to(()):  # a data frame may hold tensors
+        return data_frames.float_columns(value)
 
 
 def _digest(array: Any) -> int | None:
@@ -271,13 +288,14 @@ class Line:
             return False
         return not self.known.has_number(number, frame)
 
-    def has_array(self, array: Any, frame: FrameType, strict: bool) -> bool:
-        """Return whether an array may come from a read.
+    def has_array(self, array: Any, frame: FrameType, strict: bool, column: bool = False) -> bool:
+        """Return whether an array, perhaps a column of a data frame, may come from a read.
 
         An array that was computed from a container of a function's own comes while it runs.
         """
         new = strict or (not self.is_log and (not self.is_local or self._runs(frame)))
-        if new and not self.known.has_array(array):
+        known = self.known.has_column if column else self.known.has_array
+        if new and not known(array):
             return True
         return bool(np.isin(array, self._values(array.dtype)).any())
 
@@ -376,6 +394,13 @@ class Reads:
                 lines = [x for x in self.lines.values() if x.has_array(value, frame, self.strict)]
             else:  # an array of gradtape's own
                 lines = self._of_numbers(list(value.ravel()[:1]), passed, frame)
+            return self._entered(id, lines)
+        if columns := _columns_of(value):
+            lines = [
+                x
+                for x in self.lines.values()
+                if any(x.has_array(one, frame, self.strict, column=True) for one in columns)
+            ]
             return self._entered(id, lines)
         used = list(map(np.asarray, np.ravel(array)[:_VALUES]))
         return self._entered(id, self._of_numbers(used, passed, frame))

@@ -17,14 +17,6 @@ from .tensor import Operators, Tensor
 from .variable import Variable
 
 
-def _array_ufunc(self: Operators, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    return lazy_module("core.tensors.numpy_protocols").call_ufunc(ufunc, method, inputs, kwargs)
-
-
-def _array_function(self: Operators, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    return lazy_module("core.tensors.numpy_protocols").call_function(func, args, kwargs)
-
-
 def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
     """Return the namespace of the array API standard's functions: gradtape itself.
 
@@ -41,8 +33,6 @@ def _array_namespace(self: Operators, *, api_version: str | None = None) -> Any:
 Operators.at = property(At, doc="Elements to change in a new tensor: ``x.at[index].set(values)``.")  # type: ignore[assignment]
 Operators.__getitem__ = getitem  # type: ignore[method-assign]
 Operators.__setitem__ = refuse_item  # type: ignore[index]
-Operators.__array_ufunc__ = _array_ufunc  # type: ignore[method-assign]
-Operators.__array_function__ = _array_function  # type: ignore[method-assign]
 Operators.__array_namespace__ = _array_namespace  # type: ignore[method-assign]
 Tensor.to = transfer  # type: ignore[assignment, method-assign]
 

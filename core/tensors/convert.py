@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections import UserList, deque
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..base.context import active_tapes
-from ..base.dtypes import SCALARS, as_dtype, default_complex_dtype, default_dtype
+from ..base.dtypes import (
+    DTYPES,
+    SCALARS,
+    as_dtype,
+    default_complex_dtype,
+    default_dtype,
+    numpy_dtype,
+    wider_dtype,
+)
 from ..base.sizes import (
     Condition,
     Number,
@@ -23,7 +32,7 @@ from ..base.sizes import (
     sizes_differ,
 )
 from ..base.table import above, ops
-from ..base.tree import flatten
+from ..base.tree import flatten, map_structure
 from ..ops.dispatch import (
     backend_for_type,
     check_alive,
@@ -35,7 +44,15 @@ from ..ops.dispatch import (
     transforms,
 )
 from ..ops.promotion import cast_integers
-from .data_frames import numbers_of, why_no_numbers
+from .data_frames import NotNumbers as NotNumbers
+from .data_frames import (
+    held_tensor,
+    holds_tensors,
+    may_hold_tensors,
+    numbers_of,
+    read_array,
+    why_no_numbers,
+)
 from .tensor import Operators, Tensor
 
 if TYPE_CHECKING:
@@ -54,14 +71,8 @@ _PLACES: dict[type, int] = {
     Size: 1,
     Number: 2,
 }
-
-
-class NotNumbers(TypeError):
-    """The value to convert is text, an object or None."""
-
-
-# users see a TypeError
-NotNumbers.__module__, NotNumbers.__qualname__ = "builtins", "TypeError"
+# Types of values without tensors, for the quickest test.
+_WITHOUT_TENSORS = SCALARS | {np.ndarray}
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None) -> Tensor:
@@ -153,22 +164,36 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
     if is_transformed(value):  # in a rule that calls public functions
         tensor = Tensor(check_alive(value))
         return tensor if dtype is None else tensor.astype(as_dtype(dtype))
-    kinds = set(map(type, flatten(value))) if isinstance(value, (list, tuple)) else set()
-    if any(issubclass(kind, (Operators, Open)) for kind in kinds):
-        if dtype is None and (widest := _widest(kinds)) is not None:
-            dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
-        items = as_operands(value) if dtype is None else [as_tensor(item, dtype) for item in value]
-        return ops["stack"](*items, axis=0)
+    if type(value) not in _WITHOUT_TENSORS:
+        if isinstance(value, (deque, UserList)):
+            value = list(value)
+        listed = isinstance(value, (list, tuple))
+        kinds = set(map(type, flatten(value))) if listed else {type(value)}
+        if any(issubclass(kind, (Operators, Open)) for kind in kinds):
+            return _stacked(value, dtype, kinds)
+        if any(map(may_hold_tensors, kinds)):
+            held = map_structure(held_tensor, value)
+            if any(isinstance(leaf, Operators) for leaf in flatten(held)):
+                return as_tensor(held, dtype)
     try:
         tensor = Tensor(_array(value, dtype))
     except NotNumbers:
-        if not _contains_tensors(value):
+        if not holds_tensors(value):
             raise
-        return as_tensor(value.tolist(), dtype)
+        return as_tensor(np.asarray(value).tolist(), dtype)
     for tape in active_tapes.get():
         if tape.wary:
             tape.record_entry(tensor, value)
     return tensor
+
+
+def _stacked(values: Sequence[Any], dtype: Any, kinds: set[type]) -> Tensor:
+    """Return a list of tensors and numbers, whose leaves are of ``kinds``, as one tensor."""
+    if dtype is None and (widest := _widest(kinds)) is not None:
+        dtype = {float: default_dtype(), complex: default_complex_dtype()}.get(widest, widest)
+    items = as_operands(values) if dtype is None else [as_tensor(item, dtype) for item in values]
+    stacked: Tensor = ops["stack"](*items, axis=0)
+    return stacked
 
 
 def floats(*values: Any) -> list[Tensor]:
@@ -274,17 +299,13 @@ def of_backend(array: Any) -> Any:
     return array
 
 
-def _contains_tensors(value: Any) -> bool:
-    """Return whether a value is an array of objects, some of which are tensors."""
-    objects = type(value) is np.ndarray and value.dtype.kind == "O"
-    return objects and any(isinstance(item, Operators) for item in value.flat)
-
-
 def _array(value: Any, dtype: Any) -> Any:
     """Return a new array of the backend that owns ``value``, or of the current one."""
     owner = current_backend()
     if not isinstance(value, (np.ndarray, np.generic)) and is_device_array(value):
         owner = backend_for_type(type(value))
+        if dtype is None and wider_dtype(numpy_dtype(value.dtype)) is not None:
+            raise NotNumbers(why_no_numbers(value, np.empty(0, value.dtype)))
     else:
         value = host_array(value, dtype)
     wanted = None if dtype is None else as_dtype(dtype)
@@ -324,7 +345,12 @@ def as_stored_value(value: Any, like: Operators, place: str) -> Tensor:
     if weak is not None and weak.kind != "c":
         check_fits_dtype(value, dtype, place)
     wanted = dtype if weak == dtype else None
-    return with_others(value, (like,), lambda x: as_tensor(x, wanted))
+    try:
+        return with_others(value, (like,), lambda x: as_tensor(x, wanted))
+    except NotNumbers as error:
+        name = getattr(like, "name", None)
+        of = f" to variable {name!r}" if name else ""
+        raise NotNumbers(f"{place}{of}: {error}") from error
 
 
 def check_cast(value: Tensor, dtype: np.dtype[Any], place: str) -> None:
@@ -351,7 +377,7 @@ def _as_weak(value: Any, dtypes: Sequence[np.dtype[Any]]) -> Tensor:
 def _cast_weakly(value: Any, dtype: Any) -> Tensor:
     """Return Python numbers as a tensor of ``dtype``, even if they do not fit."""
     try:
-        return as_tensor(_rectangular(value, dtype))
+        return as_tensor(read_array(value, dtype))
     except OpenSize:
         return as_tensor(value, dtype)
 
@@ -426,26 +452,15 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.asarray(value)
     else:
-        array = _rectangular(value)
+        array = read_array(value)
         if dtype is not None:
             _check_fits_dtype(array, as_dtype(dtype))
         elif array.dtype.kind in "fc" and _made_of_python_numbers(value):
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
-    if array.dtype.kind not in "biufc":
-        array = _of_objects(value, array)
+    if type(array.dtype) not in DTYPES:
+        array = numbers_of(value, array, None if dtype is None else as_dtype(dtype))
     return _native(array)
-
-
-def _of_objects(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the numbers of a data frame, which NumPy reads as objects if its dtypes differ."""
-    try:
-        numbers = numbers_of(value)
-    except TypeError as error:
-        raise NotNumbers(str(error)) from None
-    if numbers is None:
-        raise NotNumbers(why_no_numbers(value, array))
-    return numbers
 
 
 def check_unmasked(value: Any) -> None:
@@ -463,18 +478,11 @@ def check_unmasked(value: Any) -> None:
                 check_unmasked(item)
 
 
-def _rectangular(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
-    try:
-        return np.asarray(value, dtype)
-    except ValueError as error:
-        raise ValueError(f"nested lists must be rectangular: {error}") from error
-
-
 def check_fits_dtype(value: Any, dtype: np.dtype[Any], place: str) -> None:
     """Raise, naming ``place``, if ``value`` holds Python numbers that do not fit a dtype."""
     if _weak_dtype(value, [dtype]) is not None:
         try:
-            _check_fits_dtype(_rectangular(value), dtype)
+            _check_fits_dtype(read_array(value), dtype)
         except OpenSize:
             return  # known only in a run
         except (OverflowError, TypeError) as error:

@@ -1,7 +1,8 @@
-"""``Methods``: NumPy's array methods for tensors and variables, each calling a function."""
+"""``Methods``: NumPy's array methods and protocols for tensors and variables."""
 
 from __future__ import annotations
 
+import sys
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..base.context import active_tapes
 from ..base.dtypes import as_dtype
 from ..base.sizes import as_shape
-from ..base.table import functions, ops
+from ..base.table import functions, lazy_module, ops
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -295,6 +296,19 @@ class Methods:
         """The imaginary part."""
         return ops["imag"](self)
 
+    # -- NumPy's protocols -----------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if _is_asked_for_values():
+            theirs = ufunc if method == "__call__" else getattr(ufunc, method)
+            return _of_arrays(theirs, inputs, kwargs)
+        return lazy_module("core.tensors.numpy_protocols").call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if _is_asked_for_values():
+            return _of_arrays(func, args, kwargs)
+        return lazy_module("core.tensors.numpy_protocols").call_function(func, args, kwargs)
+
     # -- in-place methods, which tensors refuse --------------------------------------------------
 
     def sort(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -316,6 +330,27 @@ class Methods:
     def resize(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise: a tensor is not resized in place; ``gradtape.resize`` returns a new one."""
         raise _never_changes("resize", "gradtape.resize(x, shape)")
+
+
+#: Packages that keep or draw values: what they ask of NumPy is about arrays, not about tensors.
+_OF_VALUES = frozenset({"matplotlib", "mpl_toolkits", "pandas"})
+
+
+def _is_asked_for_values() -> bool:
+    """Return whether one of the packages calls NumPy that would keep a tensor as it is."""
+    name: str = sys._getframe(2).f_globals.get("__name__", "")
+    return name.partition(".")[0] in _OF_VALUES
+
+
+def _of_arrays(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy with arrays instead of tensors, which tapes see as a read."""
+    return function(*map(_as_array, args), **{key: _as_array(x) for key, x in kwargs.items()})
+
+
+def _as_array(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [*map(_as_array, value)] if isinstance(value, list) else (*map(_as_array, value),)
+    return np.asarray(value) if isinstance(value, Methods) else value
 
 
 def named_for_users(cls: type) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
 from ..base.user_code import computes_with_arrays, is_users_call, not_known, reader, site_of
 from ..ops.dispatch import backend_of, place_of, to_numpy
+from .data_frames import NotNumbers
 from .methods import Methods, named_for_users
 from .notebooks import table
 
@@ -85,8 +87,6 @@ class Operators(Methods):
         @property
         def at(self) -> At: ...
         def __getitem__(self, index: Any) -> Tensor: ...
-        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
-        def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any: ...
         def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
 
     def _read(self) -> Tensor:
@@ -130,12 +130,12 @@ class Operators(Methods):
     def __eq__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
             return False
-        return ops["equal"](self, other)
+        return _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
             return True
-        return ops["not_equal"](self, other)
+        return _not_equal(self, other)
 
     # Comparison is elementwise, so sets and dictionaries use the identity.
     __hash__ = object.__hash__
@@ -149,8 +149,26 @@ def _unary(op: str) -> Callable[[Any], Any]:
     return lambda self: ops[op](self)
 
 
-def _binary(op: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: ops[op](self, other)
+def _binary(op: str, reflected: str) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator; ``reflected`` is that of the other operand."""
+
+    def method(self: Any, other: Any) -> Any:
+        try:
+            return ops[op](self, other)
+        except NotNumbers as error:
+            # pytest.approx, a sparse matrix, a symbol: the other may know what to do with a tensor
+            theirs = getattr(type(other), reflected, None)
+            if theirs is None or isinstance(other, (Operators, np.ndarray, str, bytes)):
+                raise
+            try:
+                result = theirs(other, self)
+            except (AttributeError, TypeError) as second:
+                raise error from second
+            if result is NotImplemented:
+                raise
+            return result
+
+    return method
 
 
 def _reflected(op: str) -> Callable[[Any, Any], Any]:
@@ -164,18 +182,19 @@ def _power(self: Any, other: Any, modulus: Any = None) -> Any:
             "not overflow its dtype, or pass Python integers"
         )
     # like NumPy's operator, where x ** 2 of booleans has another dtype than power(x, 2)
-    return ops["square"](self) if type(other) is int and other == 2 else ops["power"](self, other)
+    return ops["square"](self) if type(other) is int and other == 2 else _to_power(self, other)
 
 
 for _name, _op in UNARY.items():
     setattr(Operators, f"__{_name}__", _unary(_op))
 for _name, _op in BINARY.items():
-    setattr(Operators, f"__{_name}__", _binary(_op))
+    setattr(Operators, f"__{_name}__", _binary(_op, f"__r{_name}__"))
     setattr(Operators, f"__r{_name}__", _reflected(_op))
+_to_power = _binary("power", "__rpow__")
 Operators.__pow__ = _power  # type: ignore[method-assign]
-for _name, _op in COMPARISONS.items():
-    if _name not in ("eq", "ne"):
-        setattr(Operators, f"__{_name}__", _binary(_op))
+for _name, _swapped in {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.items():
+    setattr(Operators, f"__{_name}__", _binary(COMPARISONS[_name], f"__{_swapped}__"))
+_equal, _not_equal = _binary("equal", "__eq__"), _binary("not_equal", "__ne__")
 named_for_users(Operators)
 
 
@@ -414,6 +433,15 @@ class Tensor(ArrayHandle, Operators):
     def __int__(self) -> int:
         return int(_real(self, "int")._leave("int"))
 
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __floor__(self) -> int:
+        return _whole(self, math.floor)
+
+    def __ceil__(self) -> int:
+        return _whole(self, math.ceil)
+
     def __complex__(self) -> complex:
         return complex(self._leave("complex"))
 
@@ -424,7 +452,7 @@ class Tensor(ArrayHandle, Operators):
         if self.dtype.kind not in "iu":
             raise TypeError(
                 f"only an integer tensor can be an index, this one is {self.dtype}; cast it with "
-                "x.astype('int64')"
+                "x.astype('int64'), or pass x.item() to a function that takes another number"
             )
         return int(self.numpy())
 
@@ -453,7 +481,14 @@ class Tensor(ArrayHandle, Operators):
             yield self[i]
 
     def __format__(self, spec: str) -> str:
-        return format(self.numpy().item(), spec) if spec and self.shape == () else str(self)
+        if not spec:
+            return str(self)
+        if self.array.shape == ():
+            return format(self.numpy().item(), spec)
+        raise TypeError(
+            f"the format {spec!r} is for a number, and this tensor has shape {self.array.shape}; "
+            "format x[i], or np.array2string(x, precision=3)"
+        )
 
     def __copy__(self) -> Tensor:
         return self
@@ -499,6 +534,11 @@ def _real(tensor: Tensor, to: str) -> Tensor:
             f"{to}: a {tensor.dtype} tensor is not a real number; take its .real or abs()"
         )
     return tensor
+
+
+def _whole(tensor: Tensor, function: Callable[[Any], int]) -> int:
+    """Return a number rounded by a function of ``math``, exactly for large integers."""
+    return function(_real(tensor, function.__name__)._leave("int").item())
 
 
 def _is_exportable(array: Any) -> bool:

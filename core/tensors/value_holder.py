@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..base.context import active_tapes
@@ -97,6 +98,15 @@ class ValueHolder(Operators):
 
     def __int__(self) -> int:
         return int(self._leaving("int"))
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __floor__(self) -> int:
+        return math.floor(self._leaving("int"))
+
+    def __ceil__(self) -> int:
+        return math.ceil(self._leaving("int"))
 
     def __complex__(self) -> complex:
         return complex(self._leaving("complex"))

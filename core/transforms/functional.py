@@ -16,6 +16,7 @@ from ..base.tree import pack_like
 from ..errors import TraceError
 from ..tape.missing_gradients import raise_or_warn, warn_of_breaks
 from ..tensors.convert import as_tensor
+from ..tensors.data_frames import holds_tensors
 from ..tensors.tensor import Tensor
 from .calls import (
     ArgNums,
@@ -186,7 +187,8 @@ def vjp(
         with tape_of(persistent=True, strict=strict) as tape:
             tape.watch(call.sources)
             result, aux = call.run(fn, has_aux)
-        targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+            leaves = _joined_leaves(result)
+        targets = [as_tensor(leaf) for leaf in leaves]
         warn_of_breaks(tape, targets, call.sources)
         return result, aux, tape, targets
 
@@ -279,16 +281,25 @@ def push(
     def run() -> tuple[Any, list[Any]]:
         with ForwardAccumulator(sources, tangents, strict=strict) as accumulator:
             result, aux = call.run(fn, has_aux)
+            leaves = _joined_leaves(result)
         if not strict:
-            raise_or_warn(accumulator.lacking(leaves_of(result)), False)
+            raise_or_warn(accumulator.lacking(leaves), False)
         found = [
             None if leaf is None else accumulator.jvp(as_tensor(leaf), unconnected_gradients="zero")
-            for leaf in leaves_of(result)
+            for leaf in leaves
         ]
         return (result, aux), found
 
     (result, aux), found = derive(run, strict)
     return result, pack_like(result, found), aux
+
+
+def _joined_leaves(result: Any) -> list[Any]:
+    """Return the leaves of a result, with series and deques of tensors as one tensor each.
+
+    The conversion is a part of what is differentiated, so it must run while that is recorded.
+    """
+    return [as_tensor(leaf) if holds_tensors(leaf) else leaf for leaf in leaves_of(result)]
 
 
 def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, Function]:
@@ -333,7 +344,8 @@ def linearize(fn: Function, *primals: Any, strict: bool = False) -> tuple[Any, F
         with tape_of(strict=strict) as tape:
             tape.watch(call.sources)
             result, _ = call.run(fn)
-        targets = [as_tensor(leaf) for leaf in leaves_of(result)]
+            leaves = _joined_leaves(result)
+        targets = [as_tensor(leaf) for leaf in leaves]
         warn_of_breaks(tape, targets, call.sources)
         # the backward pass is linear in the upstream gradients; its own backward pass is the
         # derivative

@@ -20,6 +20,7 @@ from ...core.extend import (
     apply_constraints,
     as_dtype,
     as_policy,
+    as_stored_value,
     as_tensor,
     default_dtype,
     flatten,
@@ -349,7 +350,10 @@ class Layer(Module):
         Raises
         ------
         ValueError
-            If the number of arrays or a shape differs. Then nothing has changed.
+            If the number of arrays or a shape differs.
+        TypeError
+            If an array holds no numbers, or numbers that cannot be cast. Errors name the variable,
+            and change nothing.
         """
         variables = self.weights
         if len(weights) != len(variables):
@@ -358,7 +362,10 @@ class Layer(Module):
             )
         for variable, value in zip(variables, weights):
             variable.check_shape(np.shape(value), "set_weights")
-        for variable, value in zip(variables, weights):
+        values = [as_stored_value(x, v, "set_weights") for v, x in zip(variables, weights)]
+        for variable, value in zip(variables, values):
+            variable._checked(value, "set_weights")
+        for variable, value in zip(variables, values):
             variable.assign(value)
 
     def count_params(self) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...core.extend import numbers_instead, wider_dtype
 from ..errors import DamagedFile
 from .layouts import layouts
 
@@ -143,11 +145,16 @@ def of_arrays(arrays: Mapping[str, Any]) -> Arrays:
                 f"load_weights: {name!r} ({type(value).__name__}) cannot become a NumPy array: "
                 f"{error}"
             ) from error
-        if array.dtype.kind not in "biufc":
+        stored = _small(value)
+        wide = wider_dtype(array.dtype)
+        if wide is not None:
+            array = array.astype(wide)
+        elif array.dtype.kind not in "biufc":
             raise TypeError(
                 f"load_weights: {name!r} is not an array of numbers: its dtype is {array.dtype}"
+                f"{numbers_instead(value, array)}"
             )
-        entries[str(name)] = Entry(array.shape, array.dtype, array.copy)
+        entries[str(name)] = Entry(array.shape, array.dtype, array.copy, stored)
     return Arrays("the given arrays", entries)
 
 
@@ -168,17 +175,25 @@ def of_lazy(arrays: Mapping[str, Any]) -> Arrays:
                     f"the array {name!r} is {found.dtype}{list(found.shape)}, and said to be "
                     f"{dtype}{list(shape)}"
                 )
-            return found
+            return found.astype(wider_dtype(dtype) or dtype, copy=False)
 
         return read
 
     entries = {}
     for name, value in arrays.items():
         shape, dtype = tuple(map(operator.index, value.shape)), np.dtype(value.dtype)
-        if dtype.kind not in "biufc":
+        wide = wider_dtype(dtype)
+        if wide is None and dtype.kind not in "biufc":
             raise TypeError(f"{name!r} is not an array of numbers: its dtype is {dtype}")
-        entries[str(name)] = Entry(shape, dtype, reading(name, value, shape, dtype))
+        read = reading(name, value, shape, dtype)
+        entries[str(name)] = Entry(shape, wide or dtype, read, _small(value))
     return Arrays("the given arrays", entries, close=getattr(arrays, "close", lambda: None))
+
+
+def _small(value: Any) -> str:
+    """Return the name of a value's dtype if NumPy lacks it, such as ``"bfloat16"``."""
+    found = re.search(r"(bfloat16|float[468]_|u?int[124]$).*", str(getattr(value, "dtype", "")))
+    return found[0] if found else ""
 
 
 def _readable(value: Any) -> Any:
