@@ -14,23 +14,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core.extend import backend_of, is_differentiable, numpy_dtype
+from ..core.extend import backend_of, is_differentiable
 
 
 def checked(x: Any) -> Any:
     """Return an array of JAX, if gradtape has its dtype."""
-    try:
-        numpy_dtype(x.dtype)
-    except TypeError:
+    if getattr(x.dtype, "kind", "V") not in "biufc":  # JAX's own are V, or have no kind
         raise TypeError(
             f"gradtape has no tensors of {x.dtype}: convert it first, as in x.astype('float32')"
-        ) from None
+        )
     return x
 
 
 def to_jax(x: Any) -> Any:
     """Return an array of NumPy or JAX as one of JAX."""
-    return checked(x) if isinstance(x, jax.Array) else jax.numpy.asarray(x)
+    return checked(x) if isinstance(x, jax.Array) else jax.device_put(x)
 
 
 def array_in_jax(array: Any) -> Any:
@@ -40,7 +38,7 @@ def array_in_jax(array: Any) -> Any:
         raise TypeError(
             f"JAX cannot share arrays of the backend {owner!r}: use x.to('numpy') or x.to('jax')"
         )
-    return array if owner == "jax" else jax.numpy.asarray(array)
+    return array if owner == "jax" else jax.device_put(array)
 
 
 def wide_enough(dtypes: Iterable[Any]) -> AbstractContextManager[Any]:

@@ -47,9 +47,8 @@ class Call:
 
     def __init__(self, name: str, compute: Compute, xs: Sequence[Tensor]) -> None:
         self._name, self._compute, self._xs = name, compute, xs
-        kinds = {type(x.array) for x in xs}
-        self._stays = any(issubclass(kind, jax.Array) for kind in kinds) or (
-            not kinds and current_backend().name == "jax"
+        self._stays = any(isinstance(x.array, jax.Array) for x in xs) or (
+            not xs and current_backend().name == "jax"
         )
         self._smooth = [i for i, x in enumerate(xs) if is_differentiable(x.dtype)]
 
