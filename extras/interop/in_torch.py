@@ -273,6 +273,11 @@ def _transforming() -> bool:
 def run_in_torch(run: Run, tensors: Sequence[Any]) -> tuple[Any, ...]:
     """Run, and let PyTorch record the call if it has a use for it."""
     grad = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    if torch._C._get_tracing_state() is not None:
+        raise NotImplementedError(
+            "to_torch: torch.jit.trace would keep the values of this run as constants: use "
+            "torch.compile, or gradtape.export.onnx"
+        )
     if _transforming():
         return tuple(Call.apply(run, *tensors))
     if grad or forward_ad._current_level >= 0:
@@ -366,10 +371,12 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
 
         def compute(xs: list[Tensor]) -> list[Tensor]:
             ins, keywords = given.filled(xs[count:])
-            with values_of(variables, [x.array for x in xs[:count]]), calling_in(self.training):
+            values = [x.array for x in xs[:count]]
+            with values_of(variables, values), calling_in(self.training):
                 result = Parts(self.model(*ins, **keywords), (Tensor, Variable))
                 tensors = result.taken()
-                results[:] = [result, [v.array for v in variables]]
+                after = [v.array for v in variables]
+                results[:] = [result, [x if x is not y else None for x, y in zip(after, values)]]
             return tensors
 
         state = [getattr(home, name) for home, name in homes]
@@ -378,19 +385,18 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
         result, after = results
         for i, (home, name) in enumerate(homes):
             if name in home._buffers and after[i] is not None:
-                self._renew(home, name, state[i], after[i])
+                self._renew(home, name, after[i])
         return result.filled(found)
 
     @staticmethod
-    def _renew(home: Any, name: str, before: Any, array: Any) -> None:
+    def _renew(home: Any, name: str, array: Any) -> None:
         """Give a buffer the value that the call has assigned; a graph may hold the old tensor."""
         if getattr(array, "batched", False):
             raise NotImplementedError(
                 f"to_torch: the call assigns {name!r} inside torch.vmap: call it with the whole "
                 "batch, or use eval()"
             )
-        if array.__array_interface__["data"][0] != before.data_ptr():
-            setattr(home, name, tensor_of(array).clone())
+        setattr(home, name, tensor_of(array).clone())
 
     def _check(self, state: Sequence[Any]) -> None:
         for v, x, (_, name) in zip(self._variables, state, self._homes, strict=True):

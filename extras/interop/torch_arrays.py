@@ -42,7 +42,16 @@ def array_of(tensor: Any) -> Any:
             f"gradtape has no tensors of the layout {tensor.layout}: use x.to_dense() or "
             "x.dequantize()"
         )
-    tensor = tensor.detach()
+    try:
+        return _shared(tensor.detach())
+    except RuntimeError as error:  # of torch.export, torch.vmap of another kind, ...
+        raise TypeError(
+            f"gradtape needs the values of tensors, and this {type(tensor).__name__} of PyTorch "
+            f"has none here ({error}): call the function outside of what transforms it"
+        ) from error
+
+
+def _shared(tensor: Any) -> Any:
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()
     kind = tensor.device.type

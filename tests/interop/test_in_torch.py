@@ -356,6 +356,22 @@ def test_errors_cross_in_both_passes() -> None:
     assert to_torch(gt.sin)(tensor(2)).shape == (2,)
 
 
+def test_three_libraries_in_one_function() -> None:
+    jax: Any = pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
+    bridges = gt.interop.jax
+    f = to_torch(bridges.from_jax(bridges.to_jax(lambda x: gt.sin(x) * x)))
+    with jax.enable_x64(True):
+        assert torch.autograd.gradcheck(f, (tensor(3),))
+        assert torch.autograd.gradgradcheck(f, (tensor(3),))
+
+
+def test_a_result_that_is_an_argument_has_a_gradient() -> None:
+    x = tensor(3)
+    y, z = to_torch(lambda x: (x, x))(x)
+    (y.sum() + 2 * z.sum()).backward()
+    assert x.grad.tolist() == [3.0] * 3
+
+
 def test_custom_gradients_are_used() -> None:
     @gt.custom_gradient
     def clipped(x: Any) -> Any:
@@ -428,6 +444,21 @@ REFUSED: dict[str, Any] = {
 def test_tensors_that_gradtape_lacks_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match="gradtape has no tensors o"):
         to_torch(gt.sin)(REFUSED[name]())
+
+
+def test_programs_without_values_are_refused() -> None:
+    f, x = to_torch(gt.sin), torch.ones(2)
+    with pytest.raises(NotImplementedError, match="would keep the values of this run"):
+        torch.jit.trace(f, x)
+    with pytest.raises(TypeError, match="gradtape needs the values of tensors"):
+        torch.autograd.functional.hessian(lambda x: f(x).sum(), x, vectorize=True)
+
+    class Net(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return f(x)
+
+    with pytest.raises(TypeError, match="gradtape needs the values of tensors"):
+        torch.export.export(Net(), (x,))
 
 
 def test_trainable_variables_of_a_function_are_refused_where_they_would_lose_gradients() -> None:
