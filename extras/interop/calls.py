@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 from ..core.extend import (
@@ -50,12 +51,28 @@ def recorded(
         A function of the upstream gradients that returns the gradients of the inputs.
     """
 
-    def call(*inputs: Tensor) -> Any:
-        return [Tensor(array) for array in arrays], pull
+    found: list[Tensor] = _recording(name)(_Done(arrays, pull), *inputs)
+    return found
+
+
+class _Done:
+    """What was computed, and its gradient function."""
+
+    __slots__ = ("arrays", "pull")
+
+    def __init__(self, arrays: Sequence[Any], pull: Pull) -> None:
+        self.arrays, self.pull = arrays, pull
+
+
+@lru_cache(maxsize=256)
+def _recording(name: str) -> Callable[..., list[Tensor]]:
+    """Return the function with a custom gradient that gives what was computed; kept for speed."""
+
+    def call(done: _Done, *inputs: Tensor) -> Any:
+        return [Tensor(array) for array in done.arrays], done.pull
 
     call.__name__ = call.__qualname__ = name
-    found: list[Tensor] = custom_gradient(call)(*inputs)
-    return found
+    return custom_gradient(call)
 
 
 def pulled_in_trace(

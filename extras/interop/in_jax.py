@@ -16,7 +16,6 @@ import numpy as np
 
 from ..core.extend import (
     GradientTape,
-    Module,
     Read,
     Tensor,
     TensorSpec,
@@ -33,7 +32,7 @@ from ..core.extend import (
     to_numpy,
 )
 from .calls import name_of, values_of
-from .jax_arrays import packed, packed_dtype, to_jax, unpacked
+from .jax_arrays import conjugate, packed, packed_dtype, to_jax, unpacked
 from .trees import Parts
 
 Compute = Callable[[list[Tensor]], list[Tensor]]
@@ -74,26 +73,27 @@ class Program:
         self._variables, self._trained = variables, trained
         self._traced = function(lambda xs: compute(xs))
         self._known: dict[Any, Any] = {}
+        self._parts: dict[Any, Any] = {}
         self._pulls: dict[Any, Program] = {}
         self.call = jax.custom_vjp(self.run)
         self.call.defvjp(self._forward, self._backward)
 
     def _trace(self, xs: Sequence[Any]) -> Any:
         """Return the trace for the shapes and dtypes of arrays."""
-        key = (current_backend().name, *[(x.shape, str(x.dtype)) for x in xs])
+        key = _signature(xs)
         found = self._known.get(key)
         if found is None:
             specs = [TensorSpec(shape, dtype) for shape, dtype in key[1:]]
             with init_scope():
                 found = self._traced.get_concrete_function(specs)
             self._check(found.graph)
-            found.parts = self.parts
             self._known[key] = found
+            self._parts[key] = self.parts
         return found
 
     def filled(self, given: Sequence[Any], results: Sequence[Any]) -> Any:
         """Return results in the structure of those of the function for such arguments."""
-        return self._trace(given).parts.filled(results)
+        return self._parts[_signature(given)].filled(results)
 
     def _check(self, graph: Any) -> None:
         known = {v.id for v in self._variables}
@@ -123,9 +123,10 @@ class Program:
             return self._sorted(list(map(to_jax, self._on_host(trace, arrays))), len(values))
         shapes = [(y.shape, _allowed(y.dtype)) for y in _outputs(trace)]
         shapes += [(x.shape, x.dtype) for x in values]
+        spec: Any = jax.ShapeDtypeStruct
         found = jax.pure_callback(
             functools.partial(self._called_back, trace),
-            [jax.ShapeDtypeStruct(*x) for x in shapes],
+            [spec(*x) for x in shapes],
             *arrays,
             vmap_method="sequential",
         )
@@ -180,11 +181,11 @@ class Program:
         values, xs = kept
         smooth = tuple([is_differentiable(numpy_dtype(x.dtype)) for x in xs])
         used = tuple([is_differentiable(y.dtype) for y in _outputs(self._trace(xs))])
-        ends = [g.conj() for g, use in zip(upstream[0], used, strict=True) if use]
+        ends = [conjugate(g) for g, use in zip(upstream[0], used, strict=True) if use]
         if smooth not in self._pulls:
             self._pulls[smooth] = self._pulled(smooth)
         found = iter(self._pulls[smooth].call(values, [*xs, *ends])[0])
-        grads = [next(found).conj() if want else None for want in (*self._trained, *smooth)]
+        grads = [conjugate(next(found)) if want else None for want in (*self._trained, *smooth)]
         count = len(values)
         return grads[:count], grads[count:]
 
@@ -205,6 +206,10 @@ class Program:
             return found
 
         return Program(f"gradient of {self.name}", pull, self._variables, self._trained)
+
+
+def _signature(xs: Sequence[Any]) -> tuple[Any, ...]:
+    return (current_backend().name, *[(x.shape, str(x.dtype)) for x in xs])
 
 
 def _outputs(trace: Any) -> list[Any]:
@@ -250,7 +255,8 @@ def _program(fn: Callable[..., Any], given: Parts, *variables: Any) -> Program:
     def compute(xs: list[Tensor]) -> list[Tensor]:
         args, kwargs = given.filled(xs)
         program.parts = Parts(fn(*args, **kwargs), (Tensor, Variable))
-        return program.parts.taken()  # type: ignore[no-any-return]
+        found: list[Tensor] = program.parts.taken()
+        return found
 
     program = Program(name_of(fn), compute, *variables)
     return program
@@ -270,7 +276,7 @@ def jax_function(fn: Callable[..., Any]) -> Callable[..., Any]:
     return in_jax
 
 
-def jax_model(model: Module) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
+def jax_model(model: Any) -> tuple[Callable[..., Any], dict[str, Any], dict[str, Any]]:
     """Return a model of gradtape as a pure function, its parameters and its state."""
     if is_unbuilt(model):
         raise ValueError(

@@ -320,7 +320,8 @@ def torch_function(fn: Callable[..., Any]) -> Callable[..., Any]:
         found = run_in_torch(Run(compute), given.tensors)
         return results[0].filled(found)
 
-    return outside_dynamo(in_torch)  # type: ignore[no-any-return]
+    made: Callable[..., Any] = outside_dynamo(in_torch)
+    return made
 
 
 class TorchModule(torch.nn.Module):  # type: ignore[misc]
@@ -335,7 +336,7 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
         The model. Its own variables keep their values until :meth:`update_model`.
     """
 
-    def __init__(self, model: Module) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
         if is_unbuilt(model):
             raise ValueError(

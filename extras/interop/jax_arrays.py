@@ -41,6 +41,11 @@ def array_in_jax(array: Any) -> Any:
     return array if owner == "jax" else jax.device_put(array)
 
 
+def conjugate(x: Any) -> Any:
+    """Return the conjugate: JAX's gradients of complex numbers are those of gradtape's."""
+    return x.conj() if x.dtype.kind == "c" else x
+
+
 def wide_enough(dtypes: Iterable[Any]) -> AbstractContextManager[Any]:
     """Return a context in which JAX keeps 64 bits, if there are any among floats."""
     wide = any(is_differentiable(x) and np.finfo(x).bits == 64 for x in dtypes)

@@ -26,7 +26,7 @@ from ..core.extend import (
     public_package,
 )
 from .calls import IN_VMAP, name_of, pulled_in_trace, recorded, rows_of, specs_of, with_rows
-from .jax_arrays import array_in_jax, checked, wide_enough
+from .jax_arrays import array_in_jax, checked, conjugate, wide_enough
 from .trees import Parts
 
 Compute = Callable[[list[Any]], list[Any]]
@@ -109,10 +109,10 @@ class Call:
         """Return JAX's gradients; those of complex numbers are conjugates of gradtape's."""
         rest = iter(upstream)
         ends = [
-            next(rest).conj() if smooth else np.zeros(shape, jax.dtypes.float0)
+            conjugate(next(rest)) if smooth else np.zeros(shape, jax.dtypes.float0)
             for (shape, _), smooth in zip(self._ends, kinds, strict=True)
         ]
-        return [g.conj() for g in pull(ends)]
+        return [conjugate(g) for g in pull(ends)]
 
 
 def gradtape_function(fn: Callable[..., Any], results: Any) -> Callable[..., Any]:
@@ -152,7 +152,8 @@ def _found_out(
     name: str, compute: Compute, parts: list[Parts], xs: Sequence[Tensor]
 ) -> tuple[Parts, list[TensorSpec]]:
     def of_shapes(shapes: Sequence[Sequence[int]]) -> Parts:
-        specs = [jax.ShapeDtypeStruct(s, x.dtype) for s, x in zip(shapes, xs, strict=True)]
+        spec: Any = jax.ShapeDtypeStruct
+        specs = [spec(s, x.dtype) for s, x in zip(shapes, xs, strict=True)]
         with wide_enough(x.dtype for x in xs):
             found = jax.eval_shape(lambda *xs: compute(list(xs)), *specs)
         parts[0].tensors = list(found)

@@ -183,11 +183,27 @@ def _in_trace(
     seed = call(_drawn_seed, results=TensorSpec((), "int64"))
 
     def run(seed: Tensor, *values: Tensor) -> list[Tensor]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed.item())
+        with _seeded(seed.item()):
             return _eager(name, compute, values)[1]
 
     return parts, call(run, seed, *xs, results=list(specs))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Run a block with its own random numbers."""
+    if torch.cuda.is_initialized():
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            yield
+        return
+    generator = torch.default_generator
+    state = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(state)
 
 
 def _drawn_seed() -> Tensor:
