@@ -31,8 +31,9 @@ __version__ = "0.1.0"
 # docs/make_api.py writes from this table.
 _TABLE = {
     ".": (
-        "autograph compat data datasets debug distributed errors export fft image layers linalg "
-        "mixed_precision nn ops plot plugin profiler random saving sklearn special testing training"
+        "autograph compat data datasets debug distributed errors export fft image interop layers "
+        "linalg mixed_precision nn ops plot plugin profiler random saving sklearn special testing "
+        "training"
     ),
     ".cli.doctor": "show_versions",
     ".core.base.array_types": "TensorSpec",

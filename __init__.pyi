@@ -11,6 +11,7 @@ from . import errors as errors
 from . import export as export
 from . import fft as fft
 from . import image as image
+from . import interop as interop
 from . import layers as layers
 from . import linalg as linalg
 from . import mixed_precision as mixed_precision

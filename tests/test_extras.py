@@ -15,6 +15,7 @@ USES = {
     "compat": ("gt.compat", "gradtape.compat is not in this installation"),
     "datasets": ("gt.datasets.load('digits')", "gradtape.datasets is not in this installation"),
     "export": ("gt.export.onnx", "gradtape.export is not in this installation"),
+    "interop": ("gt.interop.torch", "gradtape.interop is not in this installation"),
     "plot": ("gt.plot.history", "gradtape.plot is not in this installation"),
     "profiler": ("gt.profile", "gradtape.profiler is not in this installation"),
     "reports": ("gt.saving.inspect('model.h5').html()", "'reports.write_page'"),

@@ -20,8 +20,8 @@ from pathlib import Path
 
 #: The extras, by import name without ``gradtape``.
 EXTRAS = (
-    *("autograph", "compat", "datasets", "export", "plot", "profiler", "reports", "sklearn"),
-    *("weights", "plugins.cupy", "plugins.fused", "plugins.jax", "plugins.mpi"),
+    *("autograph", "compat", "datasets", "export", "interop", "plot", "profiler", "reports"),
+    *("sklearn", "weights", "plugins.cupy", "plugins.fused", "plugins.jax", "plugins.mpi"),
 )
 
 

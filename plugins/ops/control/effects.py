@@ -28,6 +28,7 @@ from ....core.extend import (
     ops,
     pack_like,
     to_numpy,
+    without_expressions,
 )
 from ..common.axes import refused
 from ..common.op_builders import op
@@ -235,7 +236,8 @@ class PythonCall:
                 unconnected_gradients="zero",
             )
 
-        specs = [TensorSpec(None, x.dtype) for x, want in zip(inputs, wanted) if want]
+        shapes = [without_expressions(x.shape) for x in inputs]
+        specs = [TensorSpec(s, x.dtype) for s, x, want in zip(shapes, inputs, wanted) if want]
         return PythonCall(pull, specs)
 
 
