@@ -269,7 +269,7 @@ class RaggedTensor:
         return ragged[0].stacked([cls.joined(same) for same in zip(*rows)])
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        """Raise: rows of different lengths are no array."""
+        """Raise: rows of different lengths are not an array."""
         raise TypeError(
             "a RaggedTensor is neither an array nor a tensor: use to_tensor(), flat_values or "
             "numpy(), which returns rows"

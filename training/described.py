@@ -141,7 +141,7 @@ CustomObjectScope = custom_object_scope
 
 
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
-    """Return a decorator with which files may name a loss or metric of yours."""
+    """Return a decorator with which files may name your own losses and metrics."""
 
     def keep(cls: Any) -> Any:
         _OWN[name or cls.__name__] = cls

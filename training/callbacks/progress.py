@@ -24,6 +24,11 @@ class Progbar:
     stateful_metrics
         Names of values that are means already; the latest is shown.
 
+    Raises
+    ------
+    TypeError
+        If a value is not a number.
+
     Examples
     --------
     >>> bar = gt.training.Progbar(2, verbose=0)

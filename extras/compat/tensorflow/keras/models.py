@@ -391,7 +391,7 @@ def load_model(
 ) -> Any:
     """Return the model in a file, with Keras's methods, compiled as it was when it was saved.
 
-    Files hold graphs and need no classes. ``custom_objects`` has losses and metrics of yours by
+    Files hold graphs and need no classes. ``custom_objects`` has your own losses and metrics by
     name. The optimizer starts anew, with the settings that it had. ``safe_mode`` is ignored.
     """
     model = _Loaded(gradtape.load(filepath))
