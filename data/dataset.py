@@ -51,6 +51,8 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
     [1, 4, 9]
     """
 
+    #: A function that makes tensors of arrays of text, if a subclass has such tensors.
+    _of_texts: Callable[[Any], Any] | None = None
     _gradtape_unrolled = True  # of which AutoGraph warns, in a loop over it
 
     def __init__(self, source: Any) -> None:
@@ -327,7 +329,12 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements as tensors."""
-        return Pass(_as_tensors(element) for element in self._source.elements())
+        texts, source = self._of_texts, self._source
+
+        def elements() -> Iterator[Any]:
+            return (_as_tensors(element, texts) for element in source.elements())
+
+        return Pass(elements(), elements, self)
 
     def as_numpy_iterator(self) -> Iterator[Any]:
         """Yield the elements as NumPy arrays."""
@@ -449,24 +456,26 @@ def _looks_like_columns(source: Any) -> bool:
     return all(shapes) and len({shape[0] for shape in shapes}) == 1
 
 
-def _as_tensors(element: Any) -> Any:
+def _as_tensors(element: Any, texts: Callable[[Any], Any] | None = None) -> Any:
     """Return an element with tensors instead of arrays; an error names the part in question."""
     try:
-        return _shown(element)
+        return _shown(element, texts)
     except TypeError as error:
         if not isinstance(element, (tuple, list, dict)):
             raise
         for leaf, place in zip(flatten(element), paths(element, "element"), strict=True):
             try:
-                _shown(leaf)
+                _shown(leaf, texts)
             except TypeError as found:
                 raise TypeError(f"{place}: {found}") from error
         raise
 
 
-def _shown(element: Any) -> Any:
-    """Return an element with tensors instead of arrays."""
+def _shown(element: Any, texts: Callable[[Any], Any] | None = None) -> Any:
+    """Return an element with tensors instead of arrays; ``texts`` makes those of text."""
     if type(element) is np.ndarray:
+        if texts is not None and element.dtype.kind in "OSU":
+            return texts(element)
         if element.dtype.hasobject and element.ndim == 0:
             raise TypeError(
                 f"Dataset: an element, or a part of one, is {element.item()!r:.80}, which is not a "
@@ -475,9 +484,9 @@ def _shown(element: Any) -> Any:
             )
         return as_tensor(element)
     if type(element) is tuple:
-        return tuple([_shown(part) for part in element])
+        return tuple([_shown(part, texts) for part in element])
     if isinstance(element, (tuple, list, dict)):
-        return map_structure(_shown, element)
+        return map_structure(lambda part: _shown(part, texts), element)
     return element if isinstance(element, Dataset) else as_tensor(element)  # of windows
 
 

@@ -45,17 +45,56 @@ class Pass(Iterator[Any]):
 
     _gradtape_unrolled = True
 
-    def __init__(self, elements: Iterator[Any]) -> None:
-        self._elements, self._following = elements, elements.__next__
+    def __init__(
+        self,
+        elements: Iterator[Any],
+        again: Callable[[], Iterator[Any]] | None = None,
+        data: Any = None,
+    ) -> None:
+        self._elements, self._again, self._data = elements, again, data
+        self._following: Callable[[], Any] = self._first
         self._lock = threading.RLock()
+        self._done, self._begun = 0, None
 
     def __next__(self) -> Any:
         lock = self._lock
         lock.acquire()  # faster than with
         try:
-            return self._following()
+            found = self._following()
+            self._done += 1
+            return found
         finally:
             lock.release()
+
+    def _first(self) -> Any:
+        """Note the state that this pass depends on, and return its first element."""
+        if self._data is not None:
+            self._begun = self._data.state_dict()
+        self._following = self._elements.__next__
+        return self._following()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of elements that were read, and the order of all."""
+        return {"done": self._done, "data": self._begun}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go to the place of another pass of the same pipeline; elements before it are read again.
+
+        Parameters
+        ----------
+        state
+            What :meth:`state_dict` returned.
+        """
+        if self._again is None:
+            raise TypeError("this iterator has no state: only those of a Dataset have one")
+        with self._lock:
+            self.close()
+            if state["data"] is not None:
+                self._data.load_state_dict(state["data"])
+            self._elements, self._following = self._again(), self._first
+            self._done = 0
+            for _ in range(state["done"]):
+                next(self)
 
     def close(self) -> None:
         """End the pass, and the threads that read ahead."""

@@ -15,6 +15,7 @@ from . import (
     activations,
     attention,
     batch_norm,
+    cloning,
     constraints,
     dropout,
     initializers,
@@ -36,6 +37,7 @@ from .basic.advanced_activations import *
 from .basic.linear import *
 from .basic.simple import *
 from .batch_norm import *
+from .cloning import *
 from .configs import find as find
 from .configs import is_reference as is_reference
 from .configs import unknown_argument as unknown_argument
@@ -61,6 +63,7 @@ __all__ += advanced_activations.__all__
 __all__ += linear.__all__
 __all__ += simple.__all__
 __all__ += batch_norm.__all__
+__all__ += cloning.__all__
 __all__ += convolutions.__all__
 __all__ += resizing.__all__
 __all__ += dropout.__all__

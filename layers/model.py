@@ -14,6 +14,7 @@ from ..core.extend import (
     map_structure,
     mask_of,
     numpy_dtype,
+    ops,
     sizes_differ,
 )
 from .base.calls import takes_training
@@ -310,6 +311,34 @@ class CallPlan:
         self.nodes = state["nodes"]
         self.inputs, self.outputs = wrapped(state["ends"])
 
+    def by_distance(self, ends: dict[Placeholder, Any]) -> list[Any]:
+        """Return the layers, those first that are farthest from the outputs, as Keras lists them.
+
+        Parameters
+        ----------
+        ends
+            What stands for each placeholder of the inputs among the layers.
+        """
+        rank: dict[Any, int] = {}
+        for node in reversed(self.nodes):
+            own = rank.setdefault(node, 0)
+            for x in node.inputs():
+                before = x if x in ends else x.node
+                rank[before] = max(rank.get(before, 0), own + 1)
+        met: dict[Any, int] = {}  # layers in the order of a walk from the outputs, with their rank
+        waiting: list[Any] = list(placeholders_in(self.outputs))[::-1]
+        seen = set()
+        while waiting:
+            x = waiting.pop()
+            place: Any = x if x in ends else x.node
+            layer = ends.get(place) or getattr(place, "layer", None)
+            if layer is not None:
+                met[layer] = max(met.get(layer, 0), rank.get(place, 0))
+            if place not in seen and place not in ends:
+                waiting += reversed(list(place.inputs()))
+            seen.add(place)
+        return sorted(met, key=lambda layer: -met[layer])
+
     def run(self, values: Any, training: Any, who: str, mask: Any) -> Any:
         """Run the nodes on inputs.
 
@@ -384,7 +413,19 @@ def _mask_of(node: SymbolicCall, masks: dict[Placeholder, Any]) -> Any:
     return found if isinstance(first, (list, tuple)) else found[0]
 
 
+def in_rank(value: Any, wanted: Sequence[Any]) -> Any:
+    """Return a tensor with or without a last axis of size 1, as a shape has one or not."""
+    shape = value.array.shape
+    if shape is not None and len(shape) == len(wanted) - 1 and wanted[-1] == 1:
+        return ops["expand_dims"](value, axis=-1)
+    if shape is not None and len(shape) == len(wanted) + 1 and shape[-1] == 1:
+        return ops["squeeze"](value, axis=-1)
+    return value
+
+
 def _fitting(value: Tensor, wanted: Placeholder, who: str) -> Tensor:
+    if wanted.shape is not None:
+        value = in_rank(value, wanted.shape)
     shape = value.array.shape
     if shape is not None and wanted.shape is not None:
         other = len(shape) != len(wanted.shape) or any(

@@ -14,6 +14,7 @@ from .base.masks import call_with_mask, mask_by_call
 from .base.symbolic import Placeholder, is_placeholder, note_container
 from .base.weights import CarriesStates, check_part
 from .basic.simple import Activation
+from .model import in_rank
 
 __all__ = ["Sequential"]
 
@@ -143,6 +144,9 @@ class Sequential(CarriesStates, Layer, saved_as="layers.Sequential"):
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Apply the layers in order; ``training`` and masks go to those that take them."""
         mask = mask_of(x) if mask is None else mask
+        spec = self._gradtape_spec
+        if spec is not None and spec.shape is not None and type(x) is Tensor:
+            x = in_rank(x, spec.shape)
         for layer in self.layers:
             told = {"training": training} if takes_training(layer) else {}
             x, masks = call_with_mask(layer, layer, (x,), told, mask)

@@ -34,7 +34,7 @@ IMPORTS_IN_FUNCTIONS = {
     "it is optional": """
         cli.demo: matplotlib.figure
         cli.tutorial: (by name)
-        compat.tensorflow.runs: tensorboardX
+        data.images: PIL
         export.tracing: (by name)
         testing.backends: (by name)
         export.exporters: export.onnx_model
@@ -63,6 +63,7 @@ IMPORTS_IN_FUNCTIONS = {
         special: (by name)
         training.callbacks.writing: tensorboardX
         training.runs.epochs: IPython.display
+        training.summary: tensorboardX
     """,
     "only help() needs it": """
         core.module.docstrings: core.ops.docstrings

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..public import publish
-from . import callbacks, losses, metrics, optimizers, schedules
+from . import callbacks, losses, metrics, optimizers, schedules, summary
 
 # from where their names are listed: type checkers do not add lists
 from .callbacks.callback import *
 from .callbacks.control import *
+from .callbacks.progress import *
 from .callbacks.writing import *
 from .fitting import fit
 from .losses import (
@@ -48,6 +49,7 @@ __all__ = [
     "schedules",
     "sparse_categorical_crossentropy",
     "sparse_categorical_crossentropy_from_logits",
+    "summary",
 ]
 __all__ += callbacks.__all__
 __all__ += optimizers.__all__

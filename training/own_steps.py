@@ -105,7 +105,10 @@ class Stepping:
         """Return what was set; raise ``ValueError``, naming the method, if nothing was."""
         compiled: Compiled | None = vars(self).get("_gradtape_compiled")
         if compiled is None:
-            raise ValueError(f"{method}: call compile(optimizer, loss) on the model first")
+            lacks = vars(self).get("_gradtape_lacks")
+            also = f"the file names {lacks!r}: pass custom_objects={{{lacks!r}: ...}} to "
+            also = f"{also}load_model, or " if lacks is not None else ""
+            raise ValueError(f"{method}: {also}call compile(optimizer, loss) on the model first")
         return compiled
 
     def _has_own(self, *names: str) -> bool:
@@ -231,8 +234,15 @@ def as_numbers(logs: Any, step: str) -> dict[str, float]:
 class OwnSteps(Session):
     """Runs a model's own steps in the loop over epochs. Only the model knows what they change."""
 
+    own_steps = True
+
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    @property
+    def optimizer(self) -> Any:
+        """The model's optimizer; None without one."""
+        return self.model.optimizer
 
     def prepare(self, batch: Any) -> None:
         """Create all variables with a training step; values from a file then replace them."""

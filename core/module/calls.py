@@ -52,9 +52,13 @@ def inheriting_training(cls: type, call: Callable[..., Any]) -> Callable[..., An
         return call
     if "training" in own.parameters:
         parameter, place = own.parameters["training"], list(own.parameters).index("training")
+        by_name = parameter.kind is inspect.Parameter.KEYWORD_ONLY
     else:  # where it is in the call above, *args may hold it
+        kinds = {p.kind for p in own.parameters.values()}
         parameter = inherited["training"]
-    place = sys.maxsize if parameter.kind is inspect.Parameter.KEYWORD_ONLY else place - 1
+        by_name = inspect.Parameter.VAR_POSITIONAL not in kinds
+        by_name = by_name or parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    place = sys.maxsize if by_name else place - 1
 
     @functools.wraps(call)
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:

@@ -74,7 +74,7 @@ class Module:
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
-            name = snake_case(type(self).__name__)
+            name = self._default_name()
         if isinstance(name, Operators):
             raise TypeError(
                 f"{type(self).__name__}: the constructor takes settings, got a tensor; make the "
@@ -83,6 +83,11 @@ class Module:
         if not (self._gradtape_any_name and isinstance(name, str)) and not str(name).isidentifier():
             raise ValueError(f"a module's name must be a Python identifier, got {name!r}")
         self._name = str(name)
+
+    @classmethod
+    def _default_name(cls) -> str:
+        """Return the name of an object that is made without one."""
+        return snake_case(cls.__name__)
 
     def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -127,14 +127,21 @@ class Operators(Methods):
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return other // self, other % self
 
+    def _is_text(self, other: str | None) -> Any:
+        """Return whether each element of an array of text is ``other``; numbers are no text."""
+        if other is None or self.dtype.kind != "O":
+            return False
+        return Tensor(np.asarray(self.array == other.encode()))
+
     def __eq__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
-            return False
+            return self._is_text(other)
         return _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
         if other is None or isinstance(other, str):
-            return True
+            found = self._is_text(other)
+            return not found if found is False else ops["logical_not"](found)
         return _not_equal(self, other)
 
     # Comparison is elementwise, so sets and dictionaries use the identity.

@@ -13,6 +13,7 @@ from ...core.extend import (
     RULED,
     Module,
     Variable,
+    WeakIdentityDict,
     add_to_loss,
     backend,
     backend_of,
@@ -23,6 +24,7 @@ from ...core.extend import (
     init_scope,
     known_size,
     ops,
+    ruled_weights,
 )
 from .. import constraints, regularizers
 from ..configs import unknown_argument
@@ -97,6 +99,17 @@ def set_rules_of_weight(layer: Any, weight: Variable, regularizer: Any, constrai
     if regularizer is not None or constraint is not None:
         rules = regularizers.get(regularizer), constraints.get(constraint)
         vars(layer).setdefault(RULED, []).append((weight, *rules))
+        if constraint is not None:
+            _CONSTRAINTS[weight] = rules[1]
+
+
+#: The constraints of weights.
+_CONSTRAINTS: WeakIdentityDict[Any] = WeakIdentityDict()
+
+
+def constraint_of(weight: Variable) -> Any:
+    """Return the constraint of a layer's weight; None without one."""
+    return _CONSTRAINTS.get(weight)
 
 
 # -- a build at the first call --------------------------------------------------------------------
@@ -126,6 +139,9 @@ def build_with(layer: Any, shapes: Any, dtype: str | None, leaves: list[Any]) ->
             state["_gradtape_dtype"] = dtype
             with init_scope(), backend(_place(leaves)):
                 layer.build(shapes)
+            for weight, _, constraint in ruled_weights(layer):
+                if constraint is not None:
+                    _CONSTRAINTS[weight] = constraint
         waiting = state.pop(WAITING, None)
         if waiting is not None:
             with init_scope():

@@ -48,6 +48,9 @@ from ..plugins.ops.network.rectifiers import soft_shrink as soft_shrink
 from ..plugins.ops.network.rectifiers import softplus as softplus
 from ..plugins.ops.network.rectifiers import squareplus as squareplus
 from ..plugins.ops.network.rectifiers import tanh_shrink as tanh_shrink
+from ..plugins.ops.network.sampling import log_uniform_candidates as log_uniform_candidates
+from ..plugins.ops.network.sampling import nce_loss as nce_loss
+from ..plugins.ops.network.sampling import sampled_softmax_loss as sampled_softmax_loss
 from ..plugins.ops.network.sigmoids import hard_sigmoid as hard_sigmoid
 from ..plugins.ops.network.sigmoids import hard_tanh as hard_tanh
 from ..plugins.ops.network.sigmoids import log_sigmoid as log_sigmoid

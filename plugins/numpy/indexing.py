@@ -83,7 +83,8 @@ def _is_mask(arrays: tuple[Array, ...], index: tuple[Any, ...], x: Array) -> boo
 def _getitem(x: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:
     if arrays and _is_mask(arrays, index, x):
         return x.reshape(-1).take(np.flatnonzero(arrays[0]))
-    return x[decode_index(index, arrays)]
+    found = x[decode_index(index, arrays)]
+    return np.asarray(found, object) if type(found) is bytes else found  # of an array of text
 
 
 def _index_add_like(g: Array, like: Array, *arrays: Array, index: tuple[Any, ...]) -> Array:

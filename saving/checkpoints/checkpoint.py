@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...core.extend import F, Stream, Variable, init_scope, warn_of_hidden
 from ...training import Optimizer
 from ..container.storage import open_file
@@ -165,6 +167,30 @@ class Checkpoint:
         with init_scope():
             write_checkpoint(path, Trackables(self._group, beside), record)
         return os.fspath(path)
+
+    @staticmethod
+    def variables_in(
+        path: str | os.PathLike[str], max_bytes: int | None = None
+    ) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the variables in a file by path, without objects to restore them to.
+
+        Parameters
+        ----------
+        path
+            A file that :meth:`save` wrote.
+        max_bytes
+            As for :meth:`restore`.
+
+        Raises
+        ------
+        LoadError
+            If the file is not a checkpoint, or is damaged.
+        """
+        with open_file(path, max_bytes) as file:
+            stored = Stored(file)
+            leaves = stored.leaves(list(stored.attributes), {})
+            nodes = {at: node for at, node in leaves.items() if stored.declared(node, at)}
+            return stored.arrays(nodes)
 
     def _plan(
         self,

@@ -231,7 +231,7 @@ def test_a_model_of_inputs_and_outputs_is_trained_saved_and_pickled(tmp_path) ->
     hidden = keras.layers.Add()([shared(inputs), shared(2.0 * inputs)])
     model = keras.Model(inputs, keras.layers.Dense(2, name="out")(hidden), name="net")
     assert isinstance(model, gt.Model)
-    assert [layer.name for layer in model.layers] == ["shared", "add", "out"]
+    assert [layer.name for layer in model.layers] == ["points", "shared", "add", "out"]
     assert model.get_layer("shared") is shared
     assert len(model.trainable_variables) == 4
     assert (model.input_shape, model.output_shape) == ((None, 2), (None, 2))

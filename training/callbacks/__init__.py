@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from ...layers import find, is_reference
-from . import callback, control, writing
+from . import callback, control, progress, writing
 from .callback import *
 from .control import *
+from .progress import *
 from .writing import *
 
 __all__: list[str] = []
 __all__ += callback.__all__
 __all__ += control.__all__
+__all__ += progress.__all__
 __all__ += writing.__all__
 
 
 def named() -> dict[str, Any]:
     """Return gradtape's callbacks by name, as their plugin provides them."""
-    return {x: globals()[x] for x in __all__ if x != "Callback"}
+    return {x: globals()[x] for x in __all__ if x not in ("Callback", "Progbar")}
 
 
 def given(callback: Any) -> Any:

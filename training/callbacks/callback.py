@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.extend import Tensor, to_numpy
+from ...core.extend import Tensor, to_numpy, warn_user
 from ..names import nearest
 
 __all__ = ["Callback", "LambdaCallback"]
@@ -47,9 +47,14 @@ class Callback:
 
     model: Any = None
     optimizer: Any = None
+    #: The settings of the run: its ``epochs``, its ``steps`` in an epoch (None if unknown) and
+    #: ``verbose``.
+    params: ClassVar[dict[str, Any]] = {}
     #: The names of the values of an epoch with validation, if they are known beforehand; ``val_*``
     #: for unknown names of validation.
     measured: tuple[str, ...] | None = None
+    #: Whether a model's own steps return the values: their names are unknown beforehand.
+    own_steps = False
 
     def _ask_to_stop(self) -> bool:
         """Ask ``fit`` to end the run, even if a subclass does not return this answer: true."""
@@ -164,7 +169,7 @@ class MonitorCallback(Callback):
         Raises
         ------
         ValueError
-            If no epoch has such a value.
+            If no epoch has such a value. With a model's own training steps, it is a warning.
         """
         found = logs.get(self.monitor)
         known = self.measured or ()
@@ -174,9 +179,11 @@ class MonitorCallback(Callback):
             there = {**dict.fromkeys(x for x in known if x != "val_*"), **logs}
             close = nearest(self.monitor, there)
             hint = "; there" if close is None else f"; did you mean {close!r}? There"
-            raise ValueError(
-                f"{type(self).__name__}: there is no {self.monitor!r}{hint} are {', '.join(there)}"
-            )
+            told = f"{type(self).__name__}: there is no {self.monitor!r}{hint} are "
+            told += ", ".join(there)
+            if not self.own_steps:
+                raise ValueError(told)
+            warn_user(f"{told}; it does nothing", UserWarning)
         return found
 
     def better(self, value: float, best: float) -> bool:

@@ -143,7 +143,8 @@ class ModelCheckpoint(MonitorCallback):
         if self.save_weights_only:
             self.model.save_weights(path)
         else:
-            services["saving.save"](self.model, path)
+            own = getattr(self.model, "_gradtape_save", None)  # with what else it keeps in files
+            services["saving.save"](self.model, path) if own is None else own(path)
         if self.verbose:
             print(f"epoch {epoch + 1}: saved {path}")
 
@@ -363,10 +364,10 @@ class TensorBoard(Callback):
             validated = name.startswith("val_")
             part = "validation" if validated else "train"
             self._write(part, f"epoch_{name.removeprefix('val_')}", value, epoch)
-        rate = self.optimizer.learning_rate
-        if not hasattr(rate, "assign"):
-            rate = rate(self.optimizer.iterations.value)
-        self._write("train", "epoch_learning_rate", float(rate), epoch)
+        rate = getattr(self.optimizer, "learning_rate", None)  # a model may have several optimizers
+        if rate is not None:
+            rate = rate if hasattr(rate, "assign") else rate(self.optimizer.iterations.value)
+            self._write("train", "epoch_learning_rate", float(rate), epoch)
         if self.histogram_freq and epoch % self.histogram_freq == 0:
             for i, variable in enumerate(self.model.variables):
                 values = variable.numpy()

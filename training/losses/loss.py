@@ -13,7 +13,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import wraps
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -70,6 +70,15 @@ class Loss:
         self.name = name or snake_case(kind)
         self.__name__ = self.name
         self.reduction = reduction
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {"reduction": self.reduction, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Return a loss, constructed from what :meth:`get_config` returned."""
+        return cls(**config)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return a value per example."""

@@ -61,6 +61,10 @@ class _FunctionLoss(Loss):
         super().__init__(reduction, type(self).function.__name__ if name is None else name)
         self.settings = settings
 
+    def get_config(self) -> dict[str, Any]:
+        """Return the constructor's arguments."""
+        return {**self.settings, **super().get_config()}
+
     def call(self, y_true: Any, y_pred: Any) -> Tensor:
         """Return a value per example."""
         if self._columns:

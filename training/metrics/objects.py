@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -159,6 +159,11 @@ class Metric(Module):
         """Return the constructor's arguments."""
         given = {argument: getattr(self, argument) for argument in self._arguments}
         return {**given, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Return a metric, constructed from what :meth:`get_config` returned."""
+        return cls(**config)
 
 
 @contextmanager

@@ -52,6 +52,7 @@ def run_epochs(
     After Ctrl-C the run ends with the current batch, and the history does not include that epoch.
     """
     session, notify = run.session, run.listeners.notify
+    run.history.params |= {"verbose": verbose, "epochs": run.epochs, "steps": run.length}
     run.attach()
     notify("on_train_begin")
     run.begin()

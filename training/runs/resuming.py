@@ -167,8 +167,8 @@ class Run:
             )
 
     def attach(self) -> None:
-        """Pass the model, the optimizer and the names of the values to the callbacks."""
-        self.listeners.attach(self.session, self.measured)
+        """Pass the model, the optimizer, the settings and the names of values to the callbacks."""
+        self.listeners.attach(self.session, self.measured, self.history.params)
 
     def ends_quietly(self, error: BaseException) -> bool:
         """Return whether a non-finite loss ends the run without an error, as a callback asks."""

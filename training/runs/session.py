@@ -30,9 +30,10 @@ _EVENTS = {
     "on_epoch_end": 2,
     "on_train_end": 0,
 }
+#: Keras's older names of events, for callbacks without a method of the newer name.
+_OLDER = {"on_train_batch_begin": "on_batch_begin", "on_train_batch_end": "on_batch_end"}
 #: Events in Keras that ``fit`` never calls.
 _NEVER = ["on_predict_begin", "on_predict_end", "on_predict_batch_begin", "on_predict_batch_end"]
-_NEVER += ["on_batch_begin", "on_batch_end"]
 
 
 class Session:
@@ -42,6 +43,8 @@ class Session:
     model: Any
     #: The names of the values, if they are known before an epoch.
     names: tuple[str, ...] = ()
+    #: Whether the model's own steps return the values, whose names are then unknown.
+    own_steps = False
 
     def prepare(self, batch: Any) -> None:
         """Create, with a batch, all variables of the training; a file's values go into them."""
@@ -105,6 +108,8 @@ class History:
         The finished epochs, counted from 0.
     epochs_of : dict of str to list of int
         The epochs in which each value was measured. With ``validation_freq``, these may not be all.
+    params : dict
+        The settings of the run: ``"epochs"``, ``"steps"`` (None if unknown) and ``"verbose"``.
     interrupted : bool
         Whether Ctrl-C ended the run.
 
@@ -117,6 +122,7 @@ class History:
     """
 
     def __init__(self) -> None:
+        self.params: dict[str, Any] = {}
         self.history: dict[str, list[float]] = {}
         self.epoch: list[int] = []
         self.epochs_of: dict[str, list[int]] = {}
@@ -170,7 +176,7 @@ class Callbacks:
                     f"fit: a callback is the class {callback.__name__}; pass an object: "
                     f"{callback.__name__}(...)"
                 )
-            methods = {event: getattr(callback, event, None) for event in _EVENTS}
+            methods = {event: _method(callback, event) for event in _EVENTS}
             if not any(methods.values()):
                 if not callable(callback):
                     raise TypeError(
@@ -191,10 +197,15 @@ class Callbacks:
             if not isinstance(callback, FunctionType):
                 self._objects.append((callback, _plain_attributes(callback)))
 
-    def attach(self, session: Session, measured: Iterable[str] | None = None) -> None:
+    def attach(
+        self,
+        session: Session,
+        measured: Iterable[str] | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> None:
         """Set the attributes ``model`` and ``optimizer`` of callbacks that have them.
 
-        ``measured`` holds the names of the values, if they are known.
+        ``measured`` holds the names of the values, if they are known; ``params`` the settings.
         """
         self._model = getattr(session, "model", None)
         if self._model is not None:  # from an earlier run, or a loop that you write
@@ -203,7 +214,9 @@ class Callbacks:
             _requests_stop(callback)
             if hasattr(type(callback), "measured"):
                 callback.measured = None if measured is None else tuple(measured)
-            for name in ("model", "optimizer"):
+            if hasattr(type(callback), "params"):
+                callback.params = params or {}
+            for name in ("model", "optimizer", "own_steps"):
                 if hasattr(type(callback), name) and hasattr(session, name):
                     setattr(callback, name, getattr(session, name))
 
@@ -291,6 +304,13 @@ def _is_namespace(kind: type) -> bool:
     found = [inspect.getattr_static(kind, event, None) for event in _EVENTS]
     held = [x for x in found if x is not None]
     return bool(held) and all(isinstance(x, (staticmethod, classmethod)) for x in held)
+
+
+def _method(callback: Any, event: str) -> Any:
+    """Return a callback's method for an event, under either of its names; None without one."""
+    method, older = (getattr(callback, name, None) for name in (event, _OLDER.get(event, event)))
+    base = getattr(Callback, event)
+    return older if method is None or getattr(method, "__func__", None) is base else method
 
 
 def _with_argument_count(method: Callable[..., Any], count: int) -> Callable[..., Any]:

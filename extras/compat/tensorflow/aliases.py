@@ -10,7 +10,7 @@ from typing import Any
 from ...core.extend import snake_case
 from ...image import __all__ as _IMAGE_NAMES  # type: ignore[attr-defined]  # `publish` makes it
 from ...layers import activations, constraints, initializers, regularizers
-from ...training import callbacks, schedules
+from ...training import callbacks, schedules, summary
 
 __all__ = ["ALIASES", "INSTEAD"]
 
@@ -61,6 +61,8 @@ _ELEMENTWISE = {
     "truediv": "divide",
 }
 
+_OF_IMAGES = "array_to_img img_to_array load_img save_img"
+
 #: By namespace, TensorFlow's names and gradtape's objects.
 ALIASES: dict[str, dict[str, str]] = {
     "tf": {
@@ -76,7 +78,7 @@ ALIASES: dict[str, dict[str, str]] = {
         ),
         **_same("Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."),
         **_same("as_string", "tf.strings."),
-        **_same("SparseTensor", "tf.sparse."),
+        **_same("RaggedTensor SparseTensor", "data."),
         "realdiv": "divide",
         **_same(
             "add_n argmax argmin cumsum reduce_all reduce_any reduce_logsumexp reduce_max "
@@ -91,6 +93,11 @@ ALIASES: dict[str, dict[str, str]] = {
         "set_verbosity": "tf.config.nothing",
     },
     "tf.autograph.experimental": _same("do_not_convert", "tf.autograph."),
+    "tf.compat.v1": {
+        **_same("enable_eager_execution", "tf."),
+        "enable_v2_behavior": "tf.config.nothing",
+        "set_random_seed": "random.set_seed",
+    },
     "tf.config": dict.fromkeys(
         "set_logical_device_configuration set_soft_device_placement set_visible_devices".split(),
         "tf.config.nothing",
@@ -148,7 +155,8 @@ ALIASES: dict[str, dict[str, str]] = {
             "tanh",
             "tf.",
         ),
-        **_same("random_normal:normal random_uniform:uniform", "tf.random."),
+        **_same("random_normal:normal random_uniform:uniform truncated_normal", "tf.random."),
+        "eval": "tf.keras.backend.get_value",
         "flatten": "ravel",
         "ndim": "ndim",
     },
@@ -165,19 +173,41 @@ ALIASES: dict[str, dict[str, str]] = {
     },
     "tf.nn": {
         **_same("sigmoid tanh", "nn."),
+        "swish": "tf.nn.silu",
         **_same("in_top_k l2_normalize log_softmax softmax top_k zero_fraction", "tf.math."),
     },
     "tf.random": {"set_seed": "random.set_seed"},
     "tf.random.experimental": _same("Generator get_global_generator", "tf.random."),
+    "tf.summary": _same(" ".join(summary.__all__), "training.summary."),
+    "tf.sparse": _same("SparseTensor", "data."),
     "tf.autodiff": _same("ForwardAccumulator"),
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.constraints": _named(constraints),
     "tf.keras.initializers": _named(initializers),
-    "tf.keras.callbacks": _same(" ".join(callbacks.__all__), "training.callbacks.")
+    "tf.keras.callbacks": _same(
+        " ".join(x for x in callbacks.__all__ if x != "Progbar"), "training.callbacks."
+    )
     | _same("History", "training."),
     "tf.keras.metrics": _same(
         "categorical_accuracy sparse_categorical_accuracy sparse_top_k_categorical_accuracy",
         "training.metrics.",
+    )
+    | _same(
+        "MAE MAPE MSE MSLE binary_crossentropy binary_focal_crossentropy categorical_crossentropy "
+        "categorical_focal_crossentropy categorical_hinge cosine_similarity hinge kl_divergence "
+        "kld log_cosh logcosh mae mape mean_absolute_error mean_absolute_percentage_error "
+        "mean_squared_error mean_squared_logarithmic_error mse msle poisson "
+        "sparse_categorical_crossentropy squared_hinge",
+        "tf.keras.losses.",
+    ),
+    "tf.keras.models": _same("clone_model", "layers."),
+    "tf.keras.preprocessing": {},
+    "tf.keras.preprocessing.image": _same(_OF_IMAGES + " ImageDataGenerator", "data."),
+    "tf.keras.preprocessing.sequence": _same(
+        "TimeseriesGenerator make_sampling_table pad_sequences skipgrams", "data."
+    ),
+    "tf.keras.preprocessing.text": _same(
+        "Tokenizer hashing_trick text_to_word_sequence tokenizer_from_json", "data."
     ),
     "tf.keras.ops": {
         **_same(
@@ -217,9 +247,16 @@ ALIASES: dict[str, dict[str, str]] = {
         "var": "tf.math.reduce_variance",
     },
     "tf.keras.regularizers": _named(regularizers),
-    "tf.keras.utils": {"clear_session": "tf.keras.backend.clear_session"},
-    "tf.keras.optimizers.legacy": _same(
-        "Adadelta Adagrad Adam Adamax Nadam Optimizer RMSprop SGD", "tf.keras.optimizers."
+    "tf.keras.utils": {
+        "clear_session": "tf.keras.backend.clear_session",
+        "Progbar": "training.Progbar",
+        **_same(f"{_OF_IMAGES} PyDataset Sequence:PyDataset pad_sequences", "data."),
+    },
+    **dict.fromkeys(
+        ("tf.keras.optimizers.experimental", "tf.keras.optimizers.legacy"),
+        _same(
+            "Adadelta Adagrad Adam AdamW Adamax Nadam Optimizer RMSprop SGD", "tf.keras.optimizers."
+        ),
     ),
     "tf.keras.optimizers.schedules": _same(" ".join(schedules.__all__), "training.schedules."),
     "tf.keras.mixed_precision": {
@@ -236,13 +273,10 @@ _REPLACEMENTS = """
 Example: h5py or NumPy's files
 Ftrl: Adagrad
 Graph: gradtape.function(f).get_concrete_function(...).graph
-IndexedSlices: tensors: all gradients are dense here
 Lambda: tf.keras.layers.Activation, which takes any function of a tensor
-RaggedTensor: tf.data.Dataset.padded_batch, or tf.keras.utils.pad_sequences
 RemoteMonitor: tf.keras.callbacks.LambdaCallback
 Session: eager code: ops run when they are called
 bfloat16: float32, or tf.keras.mixed_precision, because NumPy has no bfloat16
-clone_model: copy.deepcopy(model), which keeps the weights
 crop_and_resize: crop_to_bounding_box and resize
 datasets: gradtape.datasets, or arrays that you read
 div: tf.divide
@@ -261,7 +295,8 @@ saving: Model.save and tf.keras.models.load_model; classes need no registration
 sub: tf.subtract
 tf.app: argparse
 tf.autograph.*: tf.cond and tf.while_loop
-tf.compat: tf.* itself, which has the names of TensorFlow 2 and runs eagerly
+tf.compat.*: tf.* itself, which has the names of TensorFlow 2 and runs eagerly
+tf.compat.v1.*: tf.* itself, which has the names of TensorFlow 2 and runs eagerly
 tf.config.*: nothing: options that tune TensorFlow's runtime have no effect here
 tf.contrib: tf.keras, or the library that replaced the part of tf.contrib
 tf.data.TFRecordDataset: tf.data.Dataset.from_generator, from_hdf5 or from_csv
@@ -283,16 +318,14 @@ tf.keras.backend.function: tf.keras.Model(inputs, outputs)
 tf.keras.backend.learning_phase: training=True or False in calls
 tf.keras.backend.placeholder: tf.keras.Input
 tf.keras.estimator: gradtape.sklearn
-tf.keras.preprocessing: tf.keras.utils.pad_sequences, tf.image, and NumPy
+tf.keras.preprocessing.*: tf.keras.utils, tf.data.Dataset and tf.image
 tf.keras.utils.get_file: urllib.request.urlretrieve to download the file
-tf.keras.utils.load_img: PIL.Image.open(path)
 tf.keras.utils.*: tf.data.Dataset.from_generator for data, or NumPy
 tf.linalg.LinearOperator: dense matrices
 tf.lookup: a Python dictionary, before you create tensors
-tf.ragged: tf.data.Dataset.padded_batch, or tf.keras.utils.pad_sequences
+tf.ragged.*: methods of tf.RaggedTensor, or tf.data.Dataset.padded_batch
 tf.raw_ops: tf.* itself, which has the ops by their public names
 tf.sparse.*: tf.sparse.to_dense and dense ops
-tf.strings.regex_replace: re.sub
 tf.strings.*: Python's str methods before you create tensors, which hold numbers
 tf.summary.*: gradtape.profile, or tf.summary.scalar
 tf.sysconfig.*: gradtape doctor on the command line

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from itertools import accumulate, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import gradtape
 
 from ...core.extend import Size, Tensor, as_size, is_transformed, known_size, largest, sizes_differ
+from ...core.extend import Variable as NativeVariable
 from ...plugins.ops.common.axes import axis_of
 from .dtypes import as_dtype, cast, float32, int32, int64
 from .names import adapts
@@ -25,8 +26,7 @@ from .tensors import (
 )
 
 __all__ = (
-    "argsort broadcast_dynamic_shape one_hot pad range searchsorted sequence_mask shape size slice "
-    "sort unique"
+    "IndexedSlices argsort broadcast_dynamic_shape one_hot pad range shape size slice sort unique"
 ).split()
 
 _slice = slice  # TensorFlow's names below hide Python's
@@ -103,16 +103,6 @@ def one_hot(
     return hot if axis is None or axis == -1 else gradtape.moveaxis(hot, -1, axis)
 
 
-@adapts("less")
-def sequence_mask(
-    lengths: Any, maxlen: Any = None, dtype: Any = bool, name: str | None = None
-) -> Any:
-    """Return a row for each length, with that many true elements first."""
-    lengths = convert_to_tensor(lengths)
-    longest = as_size(gradtape.max(lengths) if maxlen is None else maxlen, "sequence_mask")
-    return cast(gradtape.arange(longest) < gradtape.expand_dims(lengths, -1), dtype)
-
-
 # -- shapes ----------------------------------------------------------------------------------------
 
 
@@ -179,6 +169,14 @@ def tensors_of(values: Any) -> Any:
             return alike(values)
         return [v if hasattr(v, "dtype") else convert_to_tensor(v, known[0]) for v in values]
     return convert_to_tensor(values)
+
+
+def concatenated(values: Any, axis: Any) -> Any:
+    """Return tensors joined along an axis; ragged ones along the first, or row by row."""
+    values = values if isinstance(values, (list, tuple)) else [values]
+    if any(isinstance(value, gradtape.data.RaggedTensor) for value in values):
+        return gradtape.data.RaggedTensor.joined(values, axis)
+    return gradtape.concatenate(tensors_of(values), axis)
 
 
 def split_by(value: Any, sizes: Any, axis: int, num: int | None) -> list[Any]:
@@ -274,6 +272,74 @@ def fitting(updates: Any, indices: Any, shape: Any, op: str) -> Any:
     return updates
 
 
+#: Methods of ``x.at[index]`` by the last word of TensorFlow's names.
+_HOW = {"update": "set", "sub": "subtract", "mul": "multiply", "div": "divide"}
+
+
+def scattered(x: Any, op: str, indices: Any, updates: Any) -> Any:
+    """Return ``x`` with updates at indices along the last axis, as the end of the name says."""
+    how = op.rpartition("_")[2]
+    at = x.at[index_of(indices)]
+    return getattr(at, _HOW.get(how, how))(fitting(updates, indices, x.array.shape, op))
+
+
+@adapts("Tensor")
+class IndexedSlices(NamedTuple):
+    """Slices along the first axis, and their indices, for ``Variable.scatter_add`` and others."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any = None
+
+
+def scatter(variable: Any, op: str, indices: Any, updates: Any) -> Any:
+    """Update a variable, which is returned: at single elements, slices, or slices of a batch."""
+    if op == "batch_scatter_update":
+        indices = convert_to_tensor(indices)
+        rows = np.ogrid[tuple(_slice(n) for n in indices.shape)][:-1]
+        at = variable.read_value().at[(*rows, indices)]
+        return variable.assign(at.set(updates))
+    places = indices if "_nd_" in op else gradtape.expand_dims(convert_to_tensor(indices), -1)
+    return variable.assign(scattered(gradtape.as_tensor(variable), op, places, updates))
+
+
+def _methods() -> dict[str, Any]:
+    """Give variables TensorFlow's methods that update parts; return the functions of version 1."""
+
+    def methods(op: str) -> tuple[Any, Any]:
+        def at_places(self: Any, indices: Any, updates: Any, name: Any = None) -> Any:
+            return scatter(self, op, indices, updates)
+
+        def of_slices(
+            self: Any, sparse_delta: Any, use_locking: Any = False, name: Any = None
+        ) -> Any:
+            if not isinstance(sparse_delta, IndexedSlices):
+                raise TypeError(f"{op}: pass a tf.IndexedSlices(values, indices)")
+            return scatter(self, op, sparse_delta.indices, sparse_delta.values)
+
+        def function(
+            ref: Any, indices: Any, updates: Any, use_locking: Any = True, name: Any = None
+        ) -> Any:
+            """Update a variable, and return it."""
+            return scatter(ref, op, indices, updates)
+
+        return (at_places if "_nd_" in op else of_slices), function
+
+    ends = "add sub update max min".split()
+    ops = [f"scatter_nd_{end}" for end in ends] + [
+        f"scatter_{end}" for end in (*ends, "mul", "div")
+    ]
+    made = {op: methods(op) for op in (*ops, "batch_scatter_update")}
+    for op, (method, function) in made.items():
+        setattr(NativeVariable, op, method)
+        function.__name__ = function.__qualname__ = op
+    return {op: adapts("Variable", "at")(function) for op, (_, function) in made.items()}
+
+
+#: ``tf.compat.v1.scatter_add`` and others.
+OF_VERSION_1 = _methods()
+
+
 def shifts(shift: Any, axis: Any) -> Any:
     """Return the shifts of a roll, which must be as many as the axes."""
     counts = [len(x) if isinstance(x, tuple) else 1 for x in (shift, axis)]
@@ -326,17 +392,3 @@ def argsort(
     # sort the reversed elements and read from the end, so that equal ones stay in order
     order = gradtape.flip(gradtape.argsort(gradtape.flip(values, axis), axis), axis)
     return cast(values.shape[axis] - 1 - order, int32)
-
-
-@adapts("searchsorted")
-def searchsorted(
-    sorted_sequence: Any,
-    values: Any,
-    side: str = "left",
-    out_type: Any = int32,
-    name: str | None = None,
-) -> Any:
-    """Return the indices at which values belong in sorted sequences, row by row."""
-    rows, values = convert_to_tensor(sorted_sequence), convert_to_tensor(values)
-    found = over_batch(lambda r, v: gradtape.searchsorted(r, v, side), rows.ndim - 1)(rows, values)
-    return cast(found, out_type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,7 @@ _HELPERS: dict[str, Any] = {
     "ndarray": np.ndarray,
     "np": np,
     "plain": plain,
+    "re": re,
     "sizes": sizes,
     "source": source,
     "together": together,

@@ -13,7 +13,7 @@ from .dtypes import cast
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
-__all__ = "band_part diag lstsq norm normalize svd".split()
+__all__ = "band_part diag lstsq norm svd".split()
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -155,15 +155,6 @@ def norm(
         raise ValueError("norm: 'fro' is a norm of matrices: pass a pair of axes as axis")
     order = 2 if ord == "euclidean" else ord
     return gradtape.linalg.vector_norm(x, axis, bool(keepdims), order)
-
-
-@adapts("linalg.norm")
-def normalize(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
-) -> tuple[Any, Any]:
-    """Return the tensor divided by its norm, and the norm."""
-    size = norm(tensor, ord, axis, keepdims=True)
-    return convert_to_tensor(tensor) / size, size
 
 
 __getattr__ = lookup(__name__)

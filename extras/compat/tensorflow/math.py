@@ -12,12 +12,9 @@ import gradtape
 from ...core.extend import as_size, is_transformed
 from .dtypes import as_dtype, cast, int32
 from .names import adapts, lookup
-from .tensors import convert_to_tensor, plain, with_checked_shape
+from .tensors import convert_to_tensor, with_checked_shape
 
-__all__ = (
-    "TopK add_n bincount confusion_matrix multiply_no_nan polygamma segment_sum "
-    "top_k unsorted_segment_sum"
-).split()
+__all__ = "TopK add_n bincount confusion_matrix segment_sum top_k unsorted_segment_sum".split()
 
 
 # -- reductions ------------------------------------------------------------------------------------
@@ -68,22 +65,6 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
             term = with_checked_shape(term, total.shape, "add_n")
         total = total + term
     return total
-
-
-@adapts("multiply", "where")
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
-    """Return ``x * y``, or 0 where ``y`` is 0, even if ``x`` is infinite or nan."""
-    x, y = convert_to_tensor(x), convert_to_tensor(y)
-    zero = gradtape.equal(y, 0)
-    return gradtape.where(zero, 0, gradtape.where(zero, 0, x) * y)
-
-
-@adapts("polygamma")
-def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
-    """Return the derivative of order ``a``, one integer, of the digamma function."""
-    order = plain(a)
-    whole = isinstance(order, float) and order.is_integer()
-    return gradtape.polygamma(int(order) if whole else order, x)
 
 
 # -- order and counting ----------------------------------------------------------------------------

@@ -13,10 +13,7 @@ from .names import adapts, lookup
 from .random import source
 from .tensors import convert_to_tensor, plain, sizes, with_checked_shape
 
-__all__ = (
-    "bias_add conv2d_transpose dropout embedding_lookup silu swish "
-    "weighted_cross_entropy_with_logits"
-).split()
+__all__ = "bias_add conv2d_transpose dropout".split()
 
 
 # -- convolutions and pooling: channels are last by default ----------------------------------------
@@ -125,33 +122,7 @@ def conv2d_transpose(
     )
 
 
-# -- activations -----------------------------------------------------------------------------------
-
-
-@adapts("nn.silu")
-def silu(features: Any, beta: Any = 1.0) -> Any:
-    """Return ``x * sigmoid(beta * x)``."""
-    x = convert_to_tensor(features)
-    if type(beta) in (int, float) and beta == 1.0:
-        return gradtape.nn.silu(x)
-    return x * gradtape.nn.sigmoid(beta * x)
-
-
-swish = silu
-
-
 # -- losses ----------------------------------------------------------------------------------------
-
-
-@adapts("nn.sigmoid_cross_entropy_with_logits")
-def weighted_cross_entropy_with_logits(
-    labels: Any, logits: Any, pos_weight: Any, name: str | None = None
-) -> Any:
-    """Return sigmoid cross-entropies with positive labels weighted by ``pos_weight``."""
-    logits = convert_to_tensor(logits)
-    labels = like(labels, logits)
-    weight = 1.0 + (pos_weight - 1.0) * labels
-    return (1.0 - labels) * logits + weight * gradtape.nn.softplus(-logits)
 
 
 def like(value: Any, beside: Any) -> Any:
@@ -193,18 +164,6 @@ def dropout(
     shape = [n if want is None else as_size(want, "dropout") for n, want in zip(x.shape, given)]
     chosen = gradtape.nn.dropout(gradtape.ones(shape, x.dtype), rate, drawn)
     return x * chosen
-
-
-@adapts("nn.embedding_lookup")
-def embedding_lookup(
-    params: Any, ids: Any, max_norm: float | None = None, name: str | None = None
-) -> Any:
-    """Return rows of a table by index, scaled down to a norm of at most ``max_norm``."""
-    rows = gradtape.nn.embedding_lookup(convert_to_tensor(params), convert_to_tensor(ids))
-    if max_norm is None:
-        return rows
-    own = tuple(range(convert_to_tensor(ids).ndim, rows.ndim))
-    return gradtape.clip_by_norm(rows, max_norm, own)
 
 
 __getattr__ = lookup(__name__)

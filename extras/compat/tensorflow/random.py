@@ -14,7 +14,7 @@ from .dtypes import as_dtype, cast, float32
 from .names import adapts, lookup
 from .tensors import convert_to_tensor, sizes
 
-__all__ = ["Generator", "gamma", "get_global_generator", "uniform"]
+__all__ = ["Generator", "SeedGenerator", "gamma", "get_global_generator", "uniform"]
 
 
 class _Seeded(gradtape.random.Generator):
@@ -113,6 +113,18 @@ class Generator(gradtape.random.Generator):
     def split(self, count: int = 1) -> list[Generator]:
         """Return generators whose seeds this one draws."""
         return [Generator(int(n)) for n in np.asarray(self.randint((count,), 0, 2**62))]
+
+
+@adapts("random.Generator")
+class SeedGenerator(Generator):
+    """A source of seeds, and of random numbers as the ``seed`` of a function."""
+
+    def __init__(self, seed: int | None = None, name: str | None = None) -> None:
+        super().__init__(seed)
+
+    def next(self, ordered: bool = True) -> Any:
+        """Return a seed: two integers."""
+        return cast(self.randint((2,), 0, 2**31 - 1), "uint32")
 
 
 for _name in ("normal", "truncated_normal", "uniform"):

@@ -9,9 +9,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import gradtape
@@ -21,7 +19,6 @@ from ...core.extend import RestoredFunction, map_structure, without_expressions
 from ...saving.checkpoints import Checkpoint as NativeCheckpoint
 from ...saving.checkpoints import CheckpointManager as NativeManager
 from .names import adapts
-from .tensors import convert_to_tensor
 
 # -- tf.autograph ----------------------------------------------------------------------------------
 
@@ -113,99 +110,6 @@ def gpu_device_name() -> str:
 
 
 is_built_with_cuda = is_built_with_gpu_support = is_gpu_available
-
-
-# -- tf.summary ------------------------------------------------------------------------------------
-
-
-_writer: ContextVar[Any] = ContextVar("gradtape_summary_writer", default=None)
-
-
-class _Writer:
-    """A writer of event files; ``as_default`` selects it."""
-
-    def __init__(self, writer: Any) -> None:
-        self.writer = writer
-
-    @contextmanager
-    def as_default(self, step: Any = None) -> Iterator[_Writer]:
-        """Select this writer in a block, with a default ``step``."""
-        token = _writer.set((self.writer, step))
-        try:
-            yield self
-        finally:
-            _writer.reset(token)
-
-    def flush(self) -> None:
-        """Write buffered data."""
-        if self.writer is not None:
-            self.writer.flush()
-
-    def close(self) -> None:
-        """Close the files."""
-        if self.writer is not None:
-            self.writer.close()
-
-
-@adapts("training.TensorBoard")
-def create_file_writer(
-    logdir: Any,
-    max_queue: int = 10,
-    flush_millis: int = 120_000,
-    filename_suffix: str = "",
-    name: Any = None,
-) -> _Writer:
-    """Return a writer of event files in a folder."""
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError as error:
-        raise ImportError(f'tf.summary: {error}; pip install "gradtape[tensorboard]"') from error
-    return _Writer(SummaryWriter(str(logdir), max_queue=max_queue, flush_secs=flush_millis // 1000))
-
-
-def create_noop_writer() -> _Writer:
-    """Return a writer that writes nothing."""
-    return _Writer(None)
-
-
-def should_record_summaries() -> bool:
-    """Return whether a writer is selected."""
-    return _writer.get() is not None and _writer.get()[0] is not None
-
-
-def flush(writer: Any = None, name: Any = None) -> None:
-    """Write buffered data."""
-    found = writer or _Writer((_writer.get() or (None,))[0])
-    found.flush()
-
-
-def _written(kind: str, method: str, **options: Any) -> Callable[..., bool]:
-    def write(name: str, data: Any, step: Any = None, **ignored: Any) -> bool:
-        writer, usual = _writer.get() or (None, None)
-        if writer is None:
-            return False
-        step = usual if step is None else step
-        if step is None:
-            raise ValueError(f"tf.summary.{kind}: pass a step, here or to as_default")
-        add = getattr(writer, method)
-
-        def run(step: Any, *data: Any) -> None:
-            add(name, data[0].numpy() if data else text, int(step), **options)
-
-        text = data if isinstance(data, str) else None
-        values = () if text is not None else (convert_to_tensor(data),)
-        gradtape.host_call(run, convert_to_tensor(step), *values)
-        return True
-
-    write.__name__ = write.__qualname__ = kind
-    write.__doc__ = f"Write named {kind} data; return whether a writer is selected."
-    return adapts("host_call")(write)
-
-
-scalar = _written("scalar", "add_scalar")
-histogram = _written("histogram", "add_histogram")
-text = _written("text", "add_text")
-image = _written("image", "add_images", dataformats="NHWC")
 
 
 # -- tf.saved_model --------------------------------------------------------------------------------
@@ -411,6 +315,20 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str |
     return max(found, key=lambda x: (os.path.getmtime(x[1]), x[0]))[1] if found else None
 
 
+@adapts("training.Checkpoint")
+def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
+    """Return the names and shapes of the variables in a checkpoint; names are paths in the file."""
+    path = latest_checkpoint(ckpt_dir_or_file) or ckpt_dir_or_file
+    return [(name, [*x.shape]) for name, x in NativeCheckpoint.variables_in(_file(path)).items()]
+
+
+@adapts("training.Checkpoint")
+def load_variable(ckpt_dir_or_file: Any, name: str) -> Any:
+    """Return the variable of a name in a checkpoint as an array."""
+    path = latest_checkpoint(ckpt_dir_or_file) or ckpt_dir_or_file
+    return NativeCheckpoint.variables_in(_file(path))[name]
+
+
 # -- the namespaces --------------------------------------------------------------------------------
 
 #: By namespace, its documentation and its names.
@@ -429,15 +347,8 @@ SPACES = {
             "list_physical_devices nothing run_functions_eagerly"
         ),
     ),
-    "summary": (
-        "``tf.summary``: event files for TensorBoard, written by tensorboardX.",
-        (
-            "create_file_writer create_noop_writer flush histogram image scalar "
-            "should_record_summaries text"
-        ),
-    ),
     "train": (
         "``tf.train``: checkpoints in gradtape's files.",
-        "Checkpoint CheckpointManager latest_checkpoint",
+        "Checkpoint CheckpointManager latest_checkpoint list_variables load_variable",
     ),
 }

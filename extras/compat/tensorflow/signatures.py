@@ -22,8 +22,7 @@ clip_by_norm(t, clip_norm, axes=None) = clip_by_norm(t, clip_norm, axes)
 clip_by_value(t, clip_value_min, clip_value_max) = clip(t, clip_value_min, clip_value_max)
 concat(values: raw, axis: whole) = op.concatenate(*values, axis=axis)
     if type(values) is list and values and all_tensors(mapped(type, values)) and type(axis) is int
-    else concatenate(tf.arrays.tensors_of(
-    values if isinstance(values, (list, tuple)) else [values]), axis)
+    else tf.arrays.concatenated(values, axis)
 dynamic_partition(data, partitions, num_partitions) =
     dynamic_partition(data, partitions, plain(num_partitions))
 dynamic_stitch(indices, data: raw) = dynamic_stitch(indices, [convert(x) for x in data])
@@ -58,6 +57,12 @@ round(x) = round(x)
 scatter_nd(indices, updates, shape) = tf.arrays.zeros_of(shape, updates)
     .at[tf.arrays.index_of(indices)].add(
     convert(tf.arrays.fitting(updates, indices, sizes(shape, called), called)))
+searchsorted(sorted_sequence: tensor, values, side='left', out_type=tf.int32) =
+    cast(tf.arrays.over_batch(lambda r, v: searchsorted(r, v, side), sorted_sequence.ndim - 1)
+    (sorted_sequence, values), out_type)
+sequence_mask(lengths: tensor, maxlen: raw=None, dtype: raw=tf.bool) =
+    cast(arange(as_size(gradtape.max(lengths) if maxlen is None else maxlen, called))
+    < expand_dims(lengths, -1), dtype)
 shape_n(input: raw, out_type=tf.int32) = [tf.shape(x, out_type) for x in input]
 squeeze(input, axis=None) = squeeze(input, axis)
 stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
@@ -65,20 +70,15 @@ stack(values: raw, axis: whole=0) = op.stack(*values, axis=axis)
     else stack(tf.arrays.tensors_of(values), axis)
 stop_gradient(input) = stop_gradient(input)
 tensor_scatter_nd_add(tensor, indices, updates) =
-    tensor.at[tf.arrays.index_of(indices)].add(
-    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_add'))
+    tf.arrays.scattered(tensor, called, indices, updates)
 tensor_scatter_nd_max(tensor, indices, updates) =
-    tensor.at[tf.arrays.index_of(indices)].max(
-    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_max'))
+    tf.arrays.scattered(tensor, called, indices, updates)
 tensor_scatter_nd_min(tensor, indices, updates) =
-    tensor.at[tf.arrays.index_of(indices)].min(
-    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_min'))
+    tf.arrays.scattered(tensor, called, indices, updates)
 tensor_scatter_nd_sub(tensor, indices, updates) =
-    tensor.at[tf.arrays.index_of(indices)].subtract(
-    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_sub'))
+    tf.arrays.scattered(tensor, called, indices, updates)
 tensor_scatter_nd_update(tensor, indices, updates) =
-    tensor.at[tf.arrays.index_of(indices)].set(
-    tf.arrays.fitting(updates, indices, tensor.array.shape, 'tensor_scatter_nd_update'))
+    tf.arrays.scattered(tensor, called, indices, updates)
 tile(input, multiples) = tile(input, multiples)
 transpose(a, perm=None, conjugate=False) =
     conj(transpose(a, perm)) if conjugate else transpose(a, perm)
@@ -121,6 +121,10 @@ l2_normalize(x, axis=None, epsilon=1e-12) =
     x / maximum(linalg.norm(x, axis=axis, keepdims=True), epsilon ** 0.5)
 lgamma(x) = lgamma(x)
 log_softmax(logits, axis=-1) = nn.log_softmax(logits, -1 if axis is None else axis)
+multiply_no_nan(x, y) =
+    where(equal(y, 0), 0, where(equal(y, 0), 0, x) * y)
+polygamma(a: raw, x: raw) =
+    polygamma(int(order) if type(order := plain(a)) is float and order.is_integer() else order, x)
 real(input) = real(input)
 reciprocal_no_nan(x) = training.shapes.ratio(ones_like(x), x)
 reduce_all(input_tensor, axis=None, keepdims=False) = all(input_tensor, axis, keepdims)
@@ -184,6 +188,8 @@ inv(input, adjoint=False) =
 logdet(matrix) = linalg.slogdet(matrix)[1]
 matrix_transpose(a, name='', conjugate=False) =
     conj(matrix_transpose(a)) if conjugate else matrix_transpose(a)
+normalize(tensor, ord: raw='euclidean', axis: raw=None) =
+    (tensor / (size := tf.linalg.norm(tensor, ord, axis, keepdims=True)), size)
 matvec(a, b, transpose_a=False, adjoint_a=False, a_is_sparse=False, b_is_sparse=False) =
     matvec(tf.linalg.turned(a, transpose_a, adjoint_a, 'matvec')
     if transpose_a or adjoint_a else a, b)
@@ -225,8 +231,19 @@ depthwise_conv2d(input, filter, strides, padding, data_format=None, dilations=No
     tf.nn.convolved(nn.depthwise_conv, 'depthwise_conv2d', input, filter, strides, padding,
     data_format, dilations)
 elu(features) = nn.elu(features)
+embedding_lookup(params, ids: tensor, max_norm=None) = nn.embedding_lookup(params, ids)
+    if max_norm is None else clip_by_norm(nn.embedding_lookup(params, ids), max_norm,
+    tuple(range(ids.ndim, ids.ndim + params.ndim - 1)))
 gelu(features, approximate=False) = nn.gelu(features, approximate)
 l2_loss(t) = sum(square(t)) / 2.0
+nce_loss(weights, biases, labels, inputs: raw, num_sampled, num_classes, num_true=1,
+    sampled_values=None, remove_accidental_hits=False) = nn.nce_loss(
+    weights, biases, labels, inputs, plain(num_sampled), plain(num_classes),
+    sampled_values=sampled_values, remove_accidental_hits=remove_accidental_hits)
+sampled_softmax_loss(weights, biases, labels, inputs: raw, num_sampled, num_classes, num_true=1,
+    sampled_values=None, remove_accidental_hits=True, seed: raw=None) = nn.sampled_softmax_loss(
+    weights, biases, labels, inputs, plain(num_sampled), plain(num_classes),
+    sampled_values=sampled_values, remove_accidental_hits=remove_accidental_hits)
 leaky_relu(features, alpha=0.2) = nn.leaky_relu(features, alpha)
 max_pool(input, ksize, strides, padding, data_format=None) =
     tf.nn.pooled(nn.max_pool, 'max_pool', None, input, ksize, strides, padding, data_format)
@@ -239,6 +256,11 @@ moments(x, axes, shift=None, keepdims=False) =
 relu(features) = nn.relu(features)
 relu6(features) = nn.relu6(features)
 selu(features) = nn.selu(features)
+silu(features, beta=1.0) = nn.silu(features) if type(beta) in (int, float) and beta == 1.0
+    else features * nn.sigmoid(beta * features)
+weighted_cross_entropy_with_logits(labels: raw, logits, pos_weight: raw) =
+    (1.0 - (own := tf.nn.like(labels, logits))) * logits
+    + (1.0 + (pos_weight - 1.0) * own) * nn.softplus(-logits)
 sigmoid_cross_entropy_with_logits(labels: raw=None, logits=None) =
     nn.sigmoid_cross_entropy_with_logits(labels=labels
     if type(labels) is Tensor and labels.array.dtype is logits.array.dtype
@@ -262,6 +284,15 @@ assert_greater(x, y, message=None, summarize=None) =
     tf.debugging.ensure(greater(x, y), message or 'assert_greater', x, y)
 assert_greater_equal(x, y, message=None, summarize=None) =
     tf.debugging.ensure(greater_equal(x, y), message or 'assert_greater_equal', x, y)
+assert_integer(x, message=None) = tf.debugging.known(x.dtype.kind in 'iu', TypeError,
+    f"{message or 'assert_integer'}: {x.dtype} is not an integer dtype")
+assert_rank(x, rank: raw, message=None) = tf.debugging.known(x.ndim == int(rank), ValueError,
+    f"{message or 'assert_rank'}: expected {int(rank)} axes, got {x.shape}")
+assert_rank_at_least(x, rank: raw, message=None) = tf.debugging.known(x.ndim >= int(rank),
+    ValueError, f"{message or 'assert_rank_at_least'}: need {rank} axes, got {x.shape}")
+assert_type(tensor, tf_type: raw, message=None) = tf.debugging.known(
+    tensor.dtype == as_dtype(tf_type), TypeError,
+    f"{message or 'assert_type'}: dtype {tensor.dtype}, expected {as_dtype(tf_type)}")
 assert_less(x, y, message=None, summarize=None) =
     tf.debugging.ensure(less(x, y), message or 'assert_less', x, y)
 assert_less_equal(x, y, message=None, summarize=None) =
@@ -295,10 +326,34 @@ random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image
 resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
     gradtape.image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
 """,
+    "tf.keras.backend": """
+batch_get_value(tensors: raw) = [tf.keras.backend.get_value(x) for x in tensors]
+batch_set_value(tuples: raw) = [pair[0].assign(pair[1]) for pair in tuples]
+dot(x, y) = tensordot(x, y, [[x.ndim - 1], [y.ndim - 2 if y.ndim > 1 else 0]])
+get_value(x) = x.numpy()
+int_shape(x: raw) = tuple(x.shape.as_list())
+is_keras_tensor(x: raw) = isinstance(x, Tensor) and not hasattr(x.array, '__array__')
+set_value(x: raw, value: raw) = x.assign(value)
+batch_flatten(x) = reshape(x, (x.shape[0], -1))
+count_params(x) = int(np.prod(x.shape))
+random_bernoulli(shape, p=0.0, dtype=None, seed=None) =
+    cast(seed.uniform(shape) < p, dtype or tf.keras.backend.floatx())
+update(x: raw, new_x: raw) = x.assign(new_x)
+update_add(x: raw, increment: raw) = x.assign_add(increment)
+update_sub(x: raw, decrement: raw) = x.assign_sub(decrement)
+""",
     "tf.keras.ops": """
 convert_to_numpy(x) = np.array(x.numpy())
 one_hot(x, num_classes, axis: raw=-1, dtype=None, sparse=False) =
     cast(moveaxis(one_hot(x, num_classes), -1, axis), dtype or 'float32')
+""",
+    "tf.ragged": """
+boolean_mask(data: raw, mask: raw) = gradtape.data.RaggedTensor.masked(data, mask)
+constant(pylist: raw, dtype=None, ragged_rank: raw=None, inner_shape=None,
+    row_splits_dtype=tf.int64) =
+    data.RaggedTensor.from_lists(pylist, lambda x: tf.constant(x, dtype), ragged_rank)
+map_flat_values(op: raw, *args) = args[0].map_values(op, *args[1:])
+stack(values: raw, axis: raw=0) = data.RaggedTensor.stacked(values)
 """,
     "tf.random": """
 categorical(logits, num_samples, dtype=tf.int64, seed=None) =
@@ -317,6 +372,12 @@ stateless_uniform(shape, seed: raw, minval=0, maxval=None, dtype=tf.float32,
 truncated_normal(shape, mean=0.0, stddev=1.0, dtype=tf.float32, seed=None) =
     seed.truncated_normal(shape, mean, stddev, dtype)
 """,
+    "tf.sets": """
+difference(a: raw, b: raw, aminusb=True, validate_indices=True) =
+    tf.sparse.of_sets('difference', a, b, aminusb)
+intersection(a: raw, b: raw, validate_indices=True) = tf.sparse.of_sets('intersection', a, b)
+union(a: raw, b: raw, validate_indices=True) = tf.sparse.of_sets('union', a, b)
+""",
     "tf.sparse": """
 add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
 eye(num_rows, num_columns=None, dtype=tf.float32) =
@@ -324,6 +385,8 @@ eye(num_rows, num_columns=None, dtype=tf.float32) =
 reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
 reduce_sum(sp_input, axis=None, keepdims=False) =
     tf.math.unwidened(sum(x := tf.sparse.dense(sp_input), axis, keepdims), x.array.dtype)
+to_dense(sp_input: raw, default_value: raw=0, validate_indices=True) =
+    sp_input.to_dense(default_value)
 reorder(sp_input) = tf.sparse.from_dense(tf.sparse.dense(sp_input))
 reshape(sp_input, shape) = tf.sparse.from_dense(reshape(tf.sparse.dense(sp_input), shape))
 sparse_dense_matmul(sp_a, b: raw, adjoint_a=False, adjoint_b=False) = tf.linalg.matmul(
@@ -343,6 +406,20 @@ strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.t
 substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
     lambda text, begin, count: text[begin:][:count] if unit == 'BYTE'
     else text.decode()[begin:][:count].encode(), tf.strings.texts(input), pos, len)
+regex_replace(input: raw, pattern: raw, rewrite: raw, replace_global=True) =
+    tf.strings.each_text(lambda text: re.sub(pattern.encode(), rewrite.encode(), text,
+    0 if replace_global else 1), tf.strings.texts(input))
+split(input: raw, sep: raw=None, maxsplit=-1) =
+    tf.strings.parts(lambda text: text.split(sep or None, maxsplit), input)
+bytes_split(input: raw) = tf.strings.parts(list, input)
+unicode_split(input: raw, input_encoding: raw) = tf.strings.parts(list, input)
+unicode_decode(input: raw, input_encoding: raw) =
+    tf.strings.parts(lambda text: list(mapped(ord, text)), input)
+unicode_encode(input: raw, output_encoding: raw) =
+    tf.strings.joined(lambda row: ''.join(mapped(chr, row)), input)
+reduce_join(inputs: raw, axis: raw=None, separator='') = tf.strings.joined(
+    lambda row: separator.join([word.decode() for word in row]),
+    tf.strings.texts(inputs).reshape(-1) if axis is None else inputs)
 to_number(input: raw, out_type=tf.float32) =
     cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
 upper(input: raw, encoding='') =

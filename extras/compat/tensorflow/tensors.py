@@ -33,6 +33,7 @@ from ...core.extend import (
 )
 from ...core.extend import Variable as NativeVariable
 from ...core.extend import with_checked_shape as held_in_runs
+from ...layers.base.weights import constraint_of
 from .dtypes import CLASSES, OwnShape, TensorShape, as_dtype, cast, int32, int64, string
 from .names import adapts
 
@@ -447,3 +448,4 @@ for _kind in (Tensor, NativeVariable):
         "shape": property(_shape),
     }.items():
         setattr(_kind, _name, _value)
+setattr(NativeVariable, "constraint", property(constraint_of))  # noqa: B010

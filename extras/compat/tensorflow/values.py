@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,10 @@ import gradtape
 
 from ...core import extend
 from ...core.extend import flatten
+from .arrays import OF_VERSION_1
 from .dtypes import as_dtype, string
 from .names import adapts
-from .tensors import constant, convert_to_tensor, sizes, with_checked_shape
+from .tensors import constant, convert_to_tensor, with_checked_shape
 
 # -- tf.strings ------------------------------------------------------------------------------------
 
@@ -84,46 +85,51 @@ def _shortest(value: Any) -> str:
     return few if type(value)(few) == value else f"{value:.{9 if value.itemsize < 8 else 17}g}"
 
 
+def parts(function: Callable[[str], Any], value: Any) -> Any:
+    """Return what a function returns for each text, as ragged rows; for one text, as a tensor."""
+    found = texts(value)
+    rows = [function(text.decode()) for text in found.reshape(-1)]
+    return gradtape.data.RaggedTensor.from_lists(rows, constant) if found.ndim else constant(*rows)
+
+
+def joined(function: Callable[[Any], str], value: Any) -> Any:
+    """Return the text that a function makes of each row of a tensor or a ragged tensor."""
+    rows = value if hasattr(value, "numpy") else constant(value)
+    if rows.ndim == 1:
+        return constant(function(rows.numpy().tolist()))
+    return constant([function(row.numpy().tolist()) for row in rows], string)
+
+
 # -- tf.sparse -------------------------------------------------------------------------------------
 
 
-class SparseTensor(NamedTuple):
-    """Elements with indices ``(n, rank)`` and values ``(n,)``; all others are 0."""
-
-    indices: Any
-    values: Any
-    dense_shape: Any
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the dense tensor."""
-        return sizes(self.dense_shape, "SparseTensor")
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the values."""
-        return convert_to_tensor(self.values).dtype
-
-
-@adapts("at")
-def to_dense(sp_input: Any, default_value: Any = 0, *options: Any, name: Any = None) -> Any:
-    """Return a dense tensor, with ``default_value`` for missing elements."""
-    empty = gradtape.full(sp_input.shape, default_value or 0, sp_input.dtype)
-    places = tuple(gradtape.unstack(convert_to_tensor(sp_input.indices), -1))
-    return empty.at[places].set(sp_input.values)
-
-
 @adapts("argwhere")
-def from_dense(tensor: Any, name: Any = None) -> SparseTensor:
+def from_dense(tensor: Any, name: Any = None) -> Any:
     """Return the nonzero elements as a sparse tensor."""
     x = convert_to_tensor(tensor)
     places = gradtape.argwhere(gradtape.not_equal(x, 0))
-    return SparseTensor(places, x[tuple(gradtape.unstack(places, -1))], np.array(x.shape))
+    return gradtape.data.SparseTensor(
+        places, x[tuple(gradtape.unstack(places, -1))], np.array(x.shape)
+    )
 
 
 def dense(x: Any) -> Any:
     """Return a sparse or dense tensor as a dense one."""
-    return to_dense(x) if isinstance(x, SparseTensor) else convert_to_tensor(x)
+    return x.to_dense() if isinstance(x, gradtape.data.SparseTensor) else convert_to_tensor(x)
+
+
+def of_sets(how: str, a: Any, b: Any, aminusb: bool = True) -> Any:
+    """Combine the rows of two tensors as sets, whose elements are then in order."""
+    one, two = (x if hasattr(x, "dense_shape") else _rows_of(x) for x in (a, b))
+    one, two = (one, two) if aminusb else (two, one)
+    pairs = zip(one.rows(), two.rows(), strict=True)
+    return one.from_rows([getattr(x, how)(y) for x, y in pairs], one)
+
+
+def _rows_of(x: Any) -> Any:
+    """Return all elements of a dense tensor, zeros too, as a sparse one."""
+    x = convert_to_tensor(x)
+    return gradtape.data.SparseTensor(np.argwhere(np.ones(x.shape)), x.reshape(-1), x.shape)
 
 
 # -- tf.nest ---------------------------------------------------------------------------------------
@@ -180,18 +186,10 @@ def margin(given: Any, x: Any) -> Any:
     return usual if given is None else given
 
 
-@adapts("Tensor.ndim")
-def assert_rank(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
-    """Raise ``ValueError`` if ``x`` has another number of axes."""
-    if convert_to_tensor(x).ndim != int(rank):
-        raise ValueError(f"{message or 'assert_rank'}: expected {int(rank)} axes, got {x.shape}")
-
-
-@adapts("Tensor.ndim")
-def assert_rank_at_least(x: Any, rank: Any, message: Any = None, name: Any = None) -> None:
-    """Raise ``ValueError`` if ``x`` has fewer axes."""
-    if convert_to_tensor(x).ndim < int(rank):
-        raise ValueError(f"{message or 'assert_rank_at_least'}: need {rank} axes, got {x.shape}")
+def known(holds: bool, error: Any, message: str) -> None:
+    """Raise an error with a message unless a condition holds."""
+    if not holds:
+        raise error(message)
 
 
 @adapts("TensorSpec.admits")
@@ -206,21 +204,6 @@ def assert_shapes(
             names = zip(wanted, x.shape)
             wanted = [known.setdefault(n, m) if isinstance(n, str) else n for n, m in names]
         with_checked_shape(x, wanted, message or "assert_shapes")
-
-
-@adapts("Tensor.dtype")
-def assert_type(tensor: Any, tf_type: Any, message: Any = None, name: Any = None) -> None:
-    """Raise ``TypeError`` if a tensor has another dtype."""
-    found, wanted = convert_to_tensor(tensor).dtype, as_dtype(tf_type)
-    if found != wanted:
-        raise TypeError(f"{message or 'assert_type'}: dtype {found}, expected {wanted}")
-
-
-@adapts("Tensor.dtype")
-def assert_integer(x: Any, message: Any = None, name: Any = None) -> None:
-    """Raise ``TypeError`` unless a tensor has an integer dtype."""
-    if convert_to_tensor(x).dtype.kind not in "iu":
-        raise TypeError(f"{message or 'assert_integer'}: {x.dtype} is not an integer dtype")
 
 
 _guards: list[Any] = []
@@ -289,6 +272,8 @@ class Dataset(_native):
     ).split():
         locals()[_name] = _tuned(_name)
 
+    _of_texts = staticmethod(lambda text: constant(text, string))
+
     @classmethod
     def from_tensor_slices(cls, tensors: Any, name: Any = None) -> Any:
         """Return a dataset of the rows of arrays."""
@@ -355,19 +340,22 @@ def _stacked(tensors: Any) -> Any:
 
 # -- the namespaces --------------------------------------------------------------------------------
 
+globals().update(OF_VERSION_1)
 #: By namespace, its documentation and its names.
 SPACES = {
+    "compat": ("``tf.compat``: only ``tf.compat.v1``.", ""),
+    "compat.v1": ("``tf.compat.v1``: updates of variables.", " ".join(OF_VERSION_1)),
     "data": (
         "``tf.data``: gradtape's pipelines. TensorFlow's performance options are ignored.",
         "AUTOTUNE INFINITE_CARDINALITY UNKNOWN_CARDINALITY Dataset Options",
     ),
     "strings": (
         "``tf.strings``: text in arrays of bytes, which ops refuse.",
-        "as_string each_text format texts",
+        "as_string each_text format joined parts texts",
     ),
     "sparse": (
         "``tf.sparse``: lists of elements, which become dense tensors for computing.",
-        "SparseTensor dense from_dense to_dense",
+        "dense from_dense of_sets",
     ),
     "nest": (
         "``tf.nest``: nested containers of lists, tuples and dictionaries.",
@@ -375,9 +363,6 @@ SPACES = {
     ),
     "debugging": (
         "``tf.debugging``: checks that raise an error; in a trace, in each run.",
-        (
-            "assert_integer assert_rank assert_rank_at_least assert_shapes assert_type "
-            "disable_check_numerics enable_check_numerics ensure margin"
-        ),
+        ("assert_shapes disable_check_numerics enable_check_numerics ensure known margin"),
     ),
 }

@@ -16,6 +16,7 @@ mixed_precision = namespace("tf.keras.mixed_precision")
 ops = namespace("tf.keras.ops")
 regularizers = namespace("tf.keras.regularizers")
 
+__version__ = "3.13.0+gradtape"
 __all__ = (
     "Input Layer Model Sequential activations backend callbacks constraints initializers "
     "layers losses metrics mixed_precision models ops optimizers random regularizers utils"

@@ -79,6 +79,10 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         now = {old: new for old, new in _ONCE.items() if old not in known and new in known}
         given |= {now.get(name, name): value for name, value in others.items()}
         ours = {name: given.pop(name) for name in known if name in given}
+        if hasattr(ours.get("seed"), "next"):  # a source of seeds
+            ours["seed"] = int(ours["seed"].next()[0])
+        if ours.get("epsilon", 0) is None:  # the default, in Keras 2
+            del ours["epsilon"]
         native.__init__(self, **ours)
         self.take_options({name: x for name, x in given.items() if not _is_default(name, x)})
 

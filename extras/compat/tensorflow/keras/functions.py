@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import gradtape
 
+from ....core.extend import snake_case
 from ....layers import activations as known
 from ....layers.basic.advanced_activations import ramp
+from ....training import described
 from ..dtypes import as_dtype
 from ..names import adapts
-from ..tensors import Variable, convert_to_tensor
+from ..tensors import Variable
 
 # -- tf.keras.activations --------------------------------------------------------------------------
 
@@ -90,8 +93,20 @@ def set_image_data_format(data_format: str) -> None:
         )
 
 
+#: How many objects without a name have been made, by class name.
+made: Counter[str] = Counter()
+
+
+def unique(name: str) -> str:
+    """Return a layer's name for its class, with a number from the second on."""
+    name = snake_case(name)
+    made[name] += 1
+    return name if made[name] == 1 else f"{name}_{made[name] - 1}"
+
+
 def clear_session(free_memory: bool = True) -> None:
-    """Do nothing: unused models are freed, and there is no session."""
+    """Let the names of layers count from 1 again; there is no session."""
+    made.clear()
 
 
 @adapts("Variable")
@@ -100,71 +115,7 @@ def variable(value: Any, dtype: Any = None, name: Any = None, constraint: Any = 
     return Variable(value, dtype=as_dtype(dtype or floatx()), name=name, constraint=constraint)
 
 
-@adapts("Tensor.numpy")
-def get_value(x: Any) -> Any:
-    """Return the value as a NumPy array."""
-    return convert_to_tensor(x).numpy()
-
-
-def set_value(x: Any, value: Any) -> None:
-    """Set the value of a variable."""
-    x.assign(value)
-
-
-def batch_get_value(tensors: Any) -> list[Any]:
-    """Return the values of several variables."""
-    return [get_value(x) for x in tensors]
-
-
-def batch_set_value(tuples: Any) -> None:
-    """Set the values of variables, given pairs of variables and values."""
-    for x, value in tuples:
-        x.assign(value)
-
-
-@adapts("Tensor.shape")
-def int_shape(x: Any) -> Any:
-    """Return the shape, with None for unknown sizes."""
-    return tuple(x.shape.as_list())
-
-
-def is_keras_tensor(x: Any) -> bool:
-    """Return whether ``x`` is made from an ``Input``, and so has no value."""
-    return isinstance(x, gradtape.Tensor) and not hasattr(x.array, "__array__")
-
-
-@adapts("tensordot")
-def dot(x: Any, y: Any) -> Any:
-    """Return the product along the last axis of ``x`` and the second-to-last of ``y``."""
-    x, y = convert_to_tensor(x), convert_to_tensor(y)
-    return gradtape.tensordot(x, y, [[x.ndim - 1], [max(y.ndim - 2, 0)]])
-
-
 # -- tf.keras.utils --------------------------------------------------------------------------------
-
-
-@adapts("data.Dataset")
-class PyDataset:
-    """Base class of batched data: ``self[i]`` is one of ``len(self)`` batches.
-
-    ``fit`` takes any object with these methods. Keras's options for processes are ignored.
-    """
-
-    def __init__(
-        self, workers: int = 1, use_multiprocessing: bool = False, max_queue_size: int = 10
-    ) -> None:
-        self.workers, self.use_multiprocessing = workers, use_multiprocessing
-        self.max_queue_size = max_queue_size
-
-    def __iter__(self) -> Iterator[Any]:
-        yield from (self[i] for i in range(len(self)))  # type: ignore[arg-type, index]
-        self.on_epoch_end()
-
-    def on_epoch_end(self) -> None:
-        """Run after each epoch; does nothing by default."""
-
-
-Sequence = PyDataset
 
 
 @adapts("linalg.norm")
@@ -192,84 +143,15 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
     return np.asarray(gradtape.one_hot(x, count))
 
 
-def pad_sequences(
-    sequences: Any,
-    maxlen: int | None = None,
-    dtype: Any = "int32",
-    padding: str = "pre",
-    truncating: str = "pre",
-    value: Any = 0.0,
-) -> Any:
-    """Return lists of different lengths as one array, padded and truncated on the given sides."""
-    for name, side in (("padding", padding), ("truncating", truncating)):
-        if side not in ("pre", "post"):
-            raise ValueError(f"pad_sequences: {name} must be 'pre' or 'post', got {side!r}")
-    rows = [np.asarray(row) for row in sequences]
-    length = max(map(len, rows), default=0) if maxlen is None else maxlen
-    rest = next((row.shape[1:] for row in rows if len(row)), ())
-    found = np.full((len(rows), length, *rest), value, dtype)
-    for line, row in zip(found, rows):
-        kept = row[max(len(row) - length, 0) :] if truncating == "pre" else row[:length]
-        start = length - len(kept) if padding == "pre" else 0
-        if len(kept):
-            line[start : start + len(kept)] = kept
-    return found
-
-
-class Progbar:
-    """A progress line for your own loop, with the means of its values."""
-
-    def __init__(
-        self,
-        target: int | None,
-        width: int = 20,
-        verbose: int = 1,
-        interval: float = 0.05,
-        stateful_metrics: Any = None,
-        unit_name: str = "step",
-    ) -> None:
-        self.target, self.verbose = target, verbose
-        self.stateful = set(stateful_metrics or ())
-        self._sums: dict[str, tuple[float, int]] = {}
-        self._done = 0
-
-    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
-        """Show ``current`` steps as done, with the latest ``(name, value)`` pairs."""
-        steps, self._done = current - self._done, current
-        for name, value in values or ():
-            total, count = self._sums.get(name, (0.0, 0))
-            kept = name in self.stateful
-            self._sums[name] = (
-                (float(value), 1) if kept else (total + float(value) * steps, count + steps)
-            )
-        if self.verbose:
-            means = [f"{name}: {total / max(n, 1):.4f}" for name, (total, n) in self._sums.items()]
-            ended = finalize or current == self.target
-            whole = "Unknown" if self.target is None else self.target
-            line = " - ".join([f"{current}/{whole}", *means])
-            print(f"\r{line}", end="\n" if ended else "", flush=True)
-
-    def add(self, n: int, values: Any = None) -> None:
-        """Show ``n`` more steps as done."""
-        self.update(self._done + n, values)
-
-
 @adapts("plot.model")
 def plot_model(model: Any, to_file: Any = "model.png", *options: Any, **ignored: Any) -> Any:
     """Draw a model to a file and return the picture; see :func:`gradtape.plot.model`."""
     return gradtape.plot.model(model, to_file)
 
 
-def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
-    """Return a decorator that does nothing: files hold graphs and need no classes."""
-    return lambda cls: cls
-
-
-@adapts("asarray")
-def img_to_array(img: Any, data_format: Any = None, dtype: Any = "float32") -> Any:
-    """Return an image as an array of floats, channels last."""
-    found = np.asarray(img, dtype)
-    return found if found.ndim == 3 else found[..., None]
+custom_object_scope = CustomObjectScope = described.custom_object_scope
+get_custom_objects = described.get_custom_objects
+register_keras_serializable = described.register_keras_serializable
 
 
 # -- the namespaces --------------------------------------------------------------------------------
@@ -283,15 +165,15 @@ SPACES = {
     "keras.backend": (
         "``tf.keras.backend``: Keras's settings, and old names of functions.",
         (
-            "batch_get_value batch_set_value clear_session dot epsilon floatx get_value "
-            "image_data_format int_shape is_keras_tensor set_epsilon set_floatx "
-            "set_image_data_format set_value variable"
+            "clear_session epsilon floatx image_data_format set_epsilon set_floatx "
+            "set_image_data_format variable"
         ),
     ),
     "keras.utils": (
         "``tf.keras.utils``: arrays, seeds, and batched data.",
         (
-            "Progbar PyDataset Sequence img_to_array normalize pad_sequences plot_model "
+            "CustomObjectScope custom_object_scope get_custom_objects "
+            "normalize plot_model "
             "register_keras_serializable set_random_seed to_categorical"
         ),
     ),

@@ -18,9 +18,9 @@ from ..dtypes import as_dtype
 from ..names import adapts, lookup, resolve
 from ..tensors import InstanceMeta, Variable, sizes
 from .adapting import adapted, arguments_of, by_order, refuse
-from .functions import floatx
+from .functions import floatx, unique
 
-__all__ = ["Input", "Layer"]
+__all__ = ["Input", "InputLayer", "Layer"]
 
 #: Keras's order of arguments where it differs; all others are keyword-only.
 _ORDERS = {
@@ -66,6 +66,7 @@ def Input(
     """Return a placeholder for an input of a model; see :func:`gradtape.Input`."""
     others = {"sparse": sparse, "ragged": ragged, "tensor": tensor, "optional": optional}
     refuse("Input", others)
+    shape = (shape,) if isinstance(shape, int) else shape
     return gradtape.Input(shape, batch_size, dtype or floatx(), name, batch_shape)
 
 
@@ -140,6 +141,10 @@ class Layer(gradtape.layers.Layer, metaclass=InstanceMeta):
     def __init__(self, *, name: str | None = None, **options: Any) -> None:
         gradtape.layers.Layer.__init__(self, name, options.pop("dtype", None))
         self.take_options(options)
+
+    @classmethod
+    def _default_name(cls) -> str:
+        return unique(cls.__name__)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -244,11 +249,43 @@ class Layer(gradtape.layers.Layer, metaclass=InstanceMeta):
         return [v for v in self.weights if not (v.trainable and self.trainable)]
 
 
+@adapts("Input")
+class InputLayer(Layer):
+    """An input of a model as a layer: the first of a ``Sequential``, or one of ``model.layers``."""
+
+    def __init__(self, *args: Any, input_shape: Any = None, name: Any = None, **given: Any) -> None:
+        super().__init__(name=name)
+        if input_shape is not None:
+            given["shape"] = input_shape
+        held = args[0] if args and isinstance(args[0], gradtape.Tensor) else Input(*args, **given)
+        vars(self)["_gradtape_placeholder"] = held
+
+    @property
+    def output(self) -> Any:
+        """The placeholder."""
+        return vars(self)["_gradtape_placeholder"]
+
+    input = output
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the shape, the dtype and the name."""
+        x = self.output
+        return {"batch_shape": tuple(x.shape), "dtype": x.dtype.name, "name": self.name}
+
+    def call(self, x: Any) -> Any:
+        """Return the input."""
+        return x
+
+
 _NO_LAYERS = (gradtape.training.Optimizer, gradtape.training.metrics.Metric)
 
 
 class _IntegerInputs(Layer):
     """A layer that takes integers: floats, the default dtype of model inputs, are truncated."""
+
+    def take_options(self, options: dict[str, Any]) -> None:
+        """Take Keras's further options; ``input_length`` has no meaning since Keras 3."""
+        super().take_options({k: x for k, x in options.items() if k != "input_length"})
 
     def call(self, x: Any) -> Any:
         """Return a vector per integer."""

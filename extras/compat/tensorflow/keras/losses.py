@@ -17,7 +17,7 @@ from ....training.shapes import InOneRank, of_one_rank, spread
 from ..names import adapts, lookup
 from .adapting import adapted, arguments_of, refuse
 
-__all__ = ["Loss", "get"]
+__all__ = ["Loss", "Reduction", "get"]
 
 #: Losses of class indices: labels and predictions have different shapes.
 _SPARSE = ("sparse_categorical_accuracy", "sparse_categorical_crossentropy")
@@ -26,6 +26,13 @@ _UNBROADCAST = ("cosine_similarity", "dice", "tversky")
 #: Keras's order of arguments where it differs.
 _ORDERS = {"Dice": "reduction name axis dtype", "Tversky": "alpha beta reduction name axis dtype"}
 _PROBABILITIES = {"from_logits": False}
+
+
+class Reduction:
+    """The names of reductions in Keras 2."""
+
+    AUTO = SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+    NONE, SUM = "none", "sum"
 
 
 def aligned(name: str, y_true: Any, y_pred: Any, settings: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 
 import gradtape
 
-from ....core.extend import flatten, map_structure
+from ....core.extend import flatten, map_structure, overridable
 from ....layers.base.calls import takes_training
 from ....layers.model import Model as GraphModel
 from ....training import own_steps
+from ....training.described import described, recompile
 from ....training.runs.batches import ClassWeights
 from ..names import adapts, lookup
 from ..runs import with_folders
@@ -21,7 +23,7 @@ from . import losses as known_losses
 from . import metrics as known_metrics
 from . import optimizers as known_optimizers
 from .adapting import refuse
-from .layers import Layer
+from .layers import InputLayer, Layer
 
 __all__ = ["Model", "Sequential", "load_model", "save_model"]
 
@@ -39,10 +41,33 @@ class Model(own_steps.Stepping, Layer, GraphModel):
     def __init__(
         self, inputs: Any = None, outputs: Any = None, name: str | None = None, **options: Any
     ) -> None:
+        if isinstance(inputs, str):  # a subclass may pass a name alone, as in Keras 2
+            inputs, name = None, inputs
         gradtape.Model.__init__(self, inputs, outputs, name)
         self.take_options(options)
 
     stop_training = False
+
+    @overridable
+    def loss(self) -> Any:
+        """What ``compile`` received as ``loss``; None before."""
+        return vars(self).get("_gradtape_goals", {}).get("loss")
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers in Keras's order, by their distance from the outputs; with input layers."""
+        found: list[Any] = GraphModel.layers.fget(self)  # type: ignore[attr-defined]
+        plan = vars(self).get("_gradtape_plan")
+        if plan is None:
+            return found
+        if "_gradtape_ordered_layers" not in vars(self):
+            ends = {x.array: InputLayer(x, name=x.array.name) for x in flatten(plan.inputs)}
+            vars(self)["_gradtape_ordered_layers"] = plan.by_distance(ends)
+        return list(vars(self)["_gradtape_ordered_layers"])
+
+    @layers.setter
+    def layers(self, value: list[Any]) -> None:
+        GraphModel.layers.fset(self, value)  # type: ignore[attr-defined]
 
     @property
     def inputs(self) -> Any:
@@ -91,6 +116,13 @@ class Model(own_steps.Stepping, Layer, GraphModel):
                 f"compile: {type(self).__name__}.{makers[0]} would never be called; override "
                 "train_step, test_step or predict_step instead"
             )
+        vars(self)["_gradtape_goals"] = {
+            "optimizer": optimizer,
+            "loss": loss,
+            "loss_weights": loss_weights,
+            "metrics": metrics,
+            "weighted_metrics": weighted_metrics,
+        }
         self._set_goals(
             known_optimizers.get(optimizer),
             loss=map_structure(known_losses.aligning, loss),
@@ -134,6 +166,8 @@ class Model(own_steps.Stepping, Layer, GraphModel):
             for callback in callbacks:
                 if hasattr(callback, "set_model"):  # a Keras callback
                     callback.set_model(self)
+        if type(validation_data) is tuple and len(validation_data) > 1:
+            validation_data = tuple(map(_parts, validation_data))
         settings: dict[str, Any] = {
             "epochs": epochs,
             "batch_size": 32 if batch_size is None else batch_size,
@@ -227,7 +261,9 @@ class Model(own_steps.Stepping, Layer, GraphModel):
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
         """Save to a file, creating its folders; see :func:`gradtape.save`."""
-        gradtape.save(self, with_folders(filepath))
+        save_model(self, filepath)
+
+    _gradtape_save = save  # for callbacks
 
     def summary(self, *args: Any, print_fn: Any = None, **options: Any) -> None:  # type: ignore[override]
         """Print :meth:`gradtape.Module.summary`, or pass its text to ``print_fn``.
@@ -251,10 +287,16 @@ def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _data(x: Any, y: Any, weight: Any) -> Any:
+    x, y = (x, y) if y is None else (_parts(x), _parts(y))
     if y is None:  # arrays for a model that makes the loss, or batches
         several = isinstance(x, (dict, list)) and any(hasattr(z, "shape") for z in flatten(x))
         return (x, None) if hasattr(x, "shape") or several else x
     return (x, y) if weight is None else (x, y, weight)
+
+
+def _parts(x: Any) -> Any:
+    """Return several inputs or outputs in a list: a tuple could also hold batches."""
+    return list(x) if type(x) is tuple else x
 
 
 def _listed(values: dict[str, float]) -> Any:
@@ -285,12 +327,15 @@ class Sequential(Model, gradtape.layers.Sequential):  # type: ignore[override]
         gradtape.layers.Sequential.__init__(self, layers or (), name)
         self.take_options({"trainable": trainable})
 
-    def _append(self, layer: Any) -> None:
+    def _append(self, layer: Any) -> Any:
         shape = getattr(layer, "_gradtape_input_shape", None)
+        if isinstance(layer, InputLayer):
+            return super()._append(layer.output)
         if shape is not None and not self.layers:
             super()._append(gradtape.Input(shape))
         super()._append(layer)
 
+    layers: list[Any] = vars(gradtape.layers.Sequential).get("layers")  # type: ignore[assignment]
     call = gradtape.layers.Sequential.call
     input, output = gradtape.layers.Sequential.input, gradtape.layers.Sequential.output
 
@@ -333,10 +378,6 @@ class _Loaded(Model):
         """The layers that the file names; changing the list does not change the model."""
         return list(vars(self)["_gradtape_layers"])
 
-    def save(self, filepath: Any, overwrite: bool = True) -> None:
-        """Save the module that was loaded, as it is now."""
-        save_model(self, filepath)
-
     def call(self, x: Any, training: bool = False, mask: Any = None) -> Any:
         """Run it."""
         if mask is not None:
@@ -348,18 +389,36 @@ class _Loaded(Model):
 def load_model(
     filepath: Any, custom_objects: Any = None, compile: bool = True, safe_mode: bool = True
 ) -> Any:
-    """Return the model in a file, with Keras's methods; ``compile`` it again to train it.
+    """Return the model in a file, with Keras's methods, compiled as it was when it was saved.
 
-    Files hold graphs and need no classes, so the options are ignored.
+    Files hold graphs and need no classes. ``custom_objects`` has your own losses and metrics by
+    name. The optimizer starts anew, with the settings that it had. ``safe_mode`` is ignored.
     """
-    return _Loaded(gradtape.load(filepath))
+    model = _Loaded(gradtape.load(filepath))
+    goals = vars(model.module).get(_GOALS)
+    if compile and goals is not None:
+        spaces = known_losses, known_metrics, known_optimizers, known_optimizers.schedules
+        recompile(model, goals, custom_objects or {}, spaces)
+    return model
+
+
+#: The attribute with the arguments of ``compile``, in files.
+_GOALS = "keras_compile"
 
 
 @adapts("save")
 def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
-    """Save a model; see :func:`gradtape.save`."""
+    """Save a model with the arguments of ``compile``; see :func:`gradtape.save`."""
     saved = model.module if isinstance(model, _Loaded) else model
-    gradtape.save(saved, with_folders(filepath))
+    goals = vars(model).get("_gradtape_goals")
+    if goals is not None:
+        with contextlib.suppress(TypeError):  # an object without a name
+            optimizer = {"optimizer": model.optimizer}  # with its learning rate of now
+            vars(saved)[_GOALS] = described({**goals, **optimizer})
+    try:
+        gradtape.save(saved, with_folders(filepath))
+    finally:
+        vars(saved).pop(_GOALS, None)
 
 
 __getattr__ = lookup(__name__)

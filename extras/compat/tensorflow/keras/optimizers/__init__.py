@@ -12,9 +12,10 @@ import gradtape
 from ...names import adapts, lookup, namespace, resolve
 from ..adapting import adapted, arguments_of, refuse
 
+experimental = namespace("tf.keras.optimizers.experimental")
 legacy = namespace("tf.keras.optimizers.legacy")
 schedules = namespace("tf.keras.optimizers.schedules")
-__all__ = ["Optimizer", "get", "legacy", "schedules"]
+__all__ = ["Optimizer", "experimental", "get", "legacy", "schedules"]
 
 
 @adapts("training.Optimizer")

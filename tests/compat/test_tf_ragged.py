@@ -1,0 +1,146 @@
+"""Ragged tensors, sparse tensors, sets and texts, under TensorFlow's names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradtape as gt
+import gradtape.compat.tensorflow as tf
+
+ROWS = [[1, 2, 3], [], [4]]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: tf.ragged.constant(ROWS),
+        lambda: tf.RaggedTensor.from_row_splits([1, 2, 3, 4], [0, 3, 3, 4]),
+        lambda: tf.RaggedTensor.from_row_lengths([1, 2, 3, 4], [3, 0, 1]),
+        lambda: tf.RaggedTensor.from_row_starts([1, 2, 3, 4], [0, 3, 3]),
+        lambda: tf.RaggedTensor.from_row_limits([1, 2, 3, 4], [3, 3, 4]),
+        lambda: tf.RaggedTensor.from_value_rowids([1, 2, 3, 4], [0, 0, 0, 2]),
+        lambda: tf.RaggedTensor.from_tensor([[1, 2, 3], [0, 0, 0], [4, 0, 0]], padding=0),
+        lambda: tf.RaggedTensor.from_tensor([[1, 2, 3], [9, 9, 9], [4, 9, 9]], lengths=[3, 0, 1]),
+        lambda: tf.ragged.stack([tf.constant([1, 2, 3]), tf.zeros(0, tf.int32), tf.constant([4])]),
+    ],
+)
+def test_all_ways_to_make_rows_make_the_same(made) -> None:
+    x = made()
+    assert x.to_list() == ROWS
+    assert (x.shape, x.ndim, len(x)) == ((3, None), 2, 3)
+    assert x.row_lengths().tolist() == [3, 0, 1]
+    assert x.row_splits.tolist() == [0, 3, 3, 4]
+    assert (x.row_starts().tolist(), x.row_limits().tolist()) == ([0, 3, 3], [3, 3, 4])
+    assert x.value_rowids().tolist() == [0, 0, 0, 2]
+    assert x.to_tensor().tolist() == [[1, 2, 3], [0, 0, 0], [4, 0, 0]]
+    assert x.to_tensor(-1, (None, 2)).tolist() == [[1, 2], [-1, -1], [4, -1]]
+    assert [row.tolist() for row in x] == ROWS
+    assert x[:2].to_list() == ROWS[:2]
+    assert x[:, 1:].to_list() == [row[1:] for row in ROWS]
+    assert x[0, -1].item() == 3
+
+
+def test_rows_of_rows() -> None:
+    nested = [[[1], [2, 3]], [], [[4]]]
+    x = tf.ragged.constant(nested)
+    assert (x.to_list(), x.shape, x.ragged_rank) == (nested, (3, None, None), 2)
+    assert x.to_tensor().tolist() == [[[1, 0], [2, 3]], [[0, 0], [0, 0]], [[4, 0], [0, 0]]]
+    assert x.row_lengths(axis=2).to_list() == [[1, 2], [], [1]]
+    assert (x * 2).to_list() == [[[2], [4, 6]], [], [[8]]]
+
+
+def test_arithmetic_takes_numbers_and_rows_of_the_same_lengths() -> None:
+    x = tf.ragged.constant([[1.0, 2.0], [4.0]])
+    assert (1.0 / x).to_list() == [[1.0, 0.5], [0.25]]
+    assert (x + x).to_list() == [[2.0, 4.0], [8.0]]
+    assert (x > 1.5).to_list() == [[False, True], [True]]
+    assert abs(-x).to_list() == x.to_list()
+    assert tf.ragged.map_flat_values(tf.square, x).to_list() == [[1.0, 4.0], [16.0]]
+    with pytest.raises(ValueError, match="different lengths"):
+        x + tf.ragged.constant([[1.0], [2.0, 3.0]])
+    with pytest.raises(ValueError, match="to_tensor"):
+        x + tf.constant([[1.0], [2.0]])
+
+
+def test_rows_are_joined_and_masked() -> None:
+    x, y = tf.ragged.constant(ROWS), tf.ragged.constant([[7], [8, 9], []])
+    assert tf.concat([x, y], axis=0).to_list() == [*ROWS, [7], [8, 9], []]
+    assert tf.concat([x, y], axis=1).to_list() == [[1, 2, 3, 7], [8, 9], [4]]
+    mask = [[True, False], [False, True]]
+    assert tf.ragged.boolean_mask([[1, 2], [3, 4]], mask).to_list() == [[1], [4]]
+
+
+def test_gradients_of_both_orders_reach_the_values() -> None:
+    v = tf.Variable([1.0, 2.0, 3.0])
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            rows = tf.RaggedTensor.from_row_lengths(tf.identity(v), [2, 0, 1])
+            y = tf.reduce_sum(rows.to_tensor() ** 3)
+        first = inner.gradient(y, v)
+    assert first.tolist() == [3.0, 12.0, 27.0]
+    assert outer.gradient(first, v).tolist() == [6.0, 12.0, 18.0]
+
+
+def test_what_rows_cannot_be_is_refused_in_words() -> None:
+    with pytest.raises(TypeError, match="to_tensor"):
+        tf.reduce_sum(tf.ragged.constant(ROWS))
+    with pytest.raises(ValueError, match="row_splits"):
+        tf.RaggedTensor.from_row_splits([1, 2], [0, 3])
+    with pytest.raises(ValueError, match="fall"):
+        tf.RaggedTensor.from_row_splits([1, 2], [0, 2, 1, 2])
+
+
+def test_sparse_tensors_are_scaled_and_dense() -> None:
+    x = tf.SparseTensor([[0, 1], [1, 0]], [2.0, 3.0], [2, 2])
+    assert tf.sparse.to_dense(x * 2.0).tolist() == [[0.0, 4.0], [6.0, 0.0]]
+    assert (x * tf.constant([[1.0, 10.0]])).to_dense().tolist() == [[0.0, 20.0], [3.0, 0.0]]
+    assert tf.sparse.to_dense(x, default_value=-1.0)[0].tolist() == [-1.0, 2.0]
+    with pytest.raises(ValueError, match="indices"):
+        tf.SparseTensor([[0, 1]], [2.0, 3.0], [2, 2])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("union", [[1, 2, 3], [4, 5]]),
+        ("intersection", [[2], [4]]),
+        ("difference", [[1], []]),
+    ],
+)
+def test_sets_are_rows(name, rows) -> None:
+    found = getattr(tf.sets, name)(tf.constant([[1, 2], [4, 4]]), tf.constant([[2, 3], [4, 5]]))
+    dense = tf.sparse.to_dense(found).tolist()
+    assert [row[: len(want)] for row, want in zip(dense, rows)] == rows
+    assert found.shape == (2, max(map(len, rows)))
+
+
+def test_texts_are_decoded_split_and_joined() -> None:
+    words = tf.constant(["Café", "ab"])
+    codes = tf.strings.unicode_decode(words, "UTF-8")
+    assert codes.to_list() == [[67, 97, 102, 233], [97, 98]]
+    assert tf.strings.unicode_encode(codes, "UTF-8").tolist() == words.tolist()
+    assert tf.strings.split(["a b", "c"]).to_list() == [[b"a", b"b"], [b"c"]]
+    assert tf.strings.split("a,b", ",").tolist() == [b"a", b"b"]
+    assert tf.strings.regex_replace(["a1", "22"], "[0-9]", "x", False).tolist() == [b"ax", b"x2"]
+    assert tf.strings.reduce_join(["a", "b"], separator="-").item() == b"a-b"
+
+
+def test_texts_are_compared_and_indexed() -> None:
+    words = tf.constant(["a", "b"])
+    assert words[1].item() == b"b"
+    assert (words == "b").tolist() == [False, True]
+    assert (words != "b").tolist() == [True, False]
+    assert tf.constant(1.0) != "b"
+    with pytest.raises(TypeError, match="numbers"):
+        words + "c"
+
+
+def test_texts_are_elements_of_a_dataset() -> None:
+    data = tf.data.Dataset.from_tensor_slices((["a", "bb", "c"], [1, 2, 3])).batch(2)
+    assert [(x.tolist(), y.tolist()) for x, y in data] == [
+        ([b"a", b"bb"], [1, 2]),
+        ([b"c"], [3]),
+    ]
+    with pytest.raises(TypeError, match="numbers"):
+        list(gt.data.Dataset.from_tensor_slices(np.array(["a", "b"])))
