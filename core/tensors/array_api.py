@@ -230,7 +230,7 @@ class finfo:
     dtype: np.dtype[Any]
 
     def __init__(self, type: Any) -> None:
-        kind = type.dtype if isinstance(type, Operators) else type
+        kind = as_tensor(type).dtype if isinstance(type, Operators) else type
         self._info = np.finfo(as_dtype(kind) if isinstance(kind, str) else kind)
         self.dtype = np.dtype(self._info.dtype)
 
@@ -250,7 +250,9 @@ class finfo:
         return repr(self._info)
 
 
-_converted = placeable(lambda obj, dtype: as_tensor(obj, dtype))
+@placeable
+def _converted(obj: Any, dtype: Any, *, device: str | None = None) -> Tensor:
+    return as_tensor(obj, dtype)
 
 
 def asarray(
@@ -287,7 +289,7 @@ def asarray(
     >>> gt.asarray([1, 2], dtype="float32").tolist()
     [1.0, 2.0]
     """
-    result: Tensor = _converted(obj, dtype, device=device)
+    result = _converted(obj, dtype, device=device)
     kept = isinstance(obj, Operators) and result.array is as_tensor(obj).array
     if copy is False and not kept:
         raise ValueError(
@@ -338,9 +340,7 @@ def array(
     return ops["expand_dims"](result, axis=tuple(missing)) if missing else result
 
 
-def astype(
-    x: Any, dtype: Any, *, copy: builtins.bool = True, device: str | None = None
-) -> Tensor:
+def astype(x: Any, dtype: Any, *, copy: builtins.bool = True, device: str | None = None) -> Tensor:
     """Return a tensor cast to ``dtype``; gradients are cast back.
 
     Parameters

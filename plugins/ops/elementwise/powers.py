@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import F, Op, Tensor, UnaryOp, as_tensor, ops
+from ....core.extend import F, Op, Tensor, UnaryOp, as_tensor, kind_of, ops
 from ..common.kernels import SCALARS, all_between, native, reals
 from ..common.op_builders import elementwise, named
 
@@ -285,6 +285,8 @@ class _Expm1(UnaryOp):
 
 def _complex_expm1_kernel(xp: Any, x: Any) -> Any:
     out = xp.expm1(x)
+    if kind_of(x.dtype) != "c":
+        return out
     # next to infinities, products of infinities and zeros make nan of what is known; a real part
     # of -0 becomes 0, as in exp(x) - 1, and an imaginary one stays
     known = xp.isfinite(x) & xp.isfinite(out)

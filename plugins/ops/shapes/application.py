@@ -180,7 +180,7 @@ def _conditions(condlist: Any, x: Any) -> list[Any]:
         one = x.ndim and np.ndim(condlist[0]) == 0 and not isinstance(condlist[0], Operators)
         return [condlist] if one else list(condlist)
     stacked = on_device_of(condlist, x)
-    return unstack(stacked) if stacked.ndim == x.ndim + 1 else [stacked]
+    return list(unstack(stacked)) if stacked.ndim == x.ndim + 1 else [stacked]
 
 
 def _mask(mask: Any, x: Any) -> Any:
