@@ -54,6 +54,7 @@ REASONS = {
     "is_lazy|bool\\(\\)|a tensor's value is not known": "reads values",
     "no attribute 'strides'|no attribute 'view'": "needs NumPy's memory layout",
     "No matching signature": "its compiled code takes NumPy's arrays only",
+    "cannot be assigned to": "assigns to the real part of an array",
     "must be a callable": "takes the names of distributions for NumPy's arrays only",
 }
 #: The names of submodules that are not loaded with their parents.
