@@ -34,7 +34,7 @@ from ..base.dtypes import as_dtype, default_complex_dtype, default_dtype
 from ..base.sizes import Shape, Size, as_shape
 from ..base.sizes import broadcast_shapes as broadcast
 from ..base.table import ops, public_package, registry
-from ..ops.dispatch import parse_place, place_of
+from ..ops.dispatch import TRACED, parse_place, place_of
 from .convert import as_tensor, check_unmasked, constant, is_device_array
 from .custom_records import placeable
 from .methods import check_order
@@ -443,8 +443,8 @@ def empty_like(x: Any, dtype: Any = None, *, device: str | None = None) -> Tenso
 
 def _to_host(device: str | None) -> dict[str, Any]:
     """Return NumPy's argument for a copy to the host, if that is where a tensor should be."""
-    host = device is not None and registry().backend(parse_place(device)[0]).host
-    return {"device": "cpu"} if host else {}
+    known = device not in (None, TRACED)
+    return {"device": "cpu"} if known and registry().backend(parse_place(device)[0]).host else {}
 
 
 def from_dlpack(

@@ -218,3 +218,13 @@ def test_one_number_can_be_set_in_a_tensor_without_axes() -> None:
             scaled = gt.grad(run(lambda x, i=index: gt.sum(x).at[i].multiply(3.0)))
             assert scaled(x).tolist() == [3.0, 3.0]
     assert gt.sum(x).at[np.array(False)].set(5.0).tolist() == 3.0
+
+
+def test_arrays_come_from_dlpack_to_where_a_trace_runs() -> None:
+    """scikit-learn asks for the device of a tensor that a trace has."""
+
+    @gt.function
+    def shifted(x: Any) -> Any:
+        return x + gt.from_dlpack(np.ones(2), device=x.device)
+
+    assert shifted(gt.constant([1.0, 2.0])).tolist() == [2.0, 3.0]
