@@ -34,12 +34,13 @@ def test_libraries_compute_and_differentiate_as_the_table_says(library: str) -> 
 
 
 def test_the_page_is_up_to_date_and_its_code_runs() -> None:
-    script = DOCS / "make_array_api_page.py"
+    script = DOCS / "make_scipy_sklearn_page.py"
     done = subprocess.run([sys.executable, script, "--check"], check=False)
     assert done.returncode == 0, f"run: python {script}"
     for library in ("scipy", "sklearn"):
         pytest.importorskip(library)
-    blocks = re.findall(r"```py\n(.*?)```", (DOCS / "array-api.md").read_text("utf-8"), re.DOTALL)
+    text = (DOCS / "scipy-sklearn.md").read_text("utf-8")
+    blocks = re.findall(r"```py\n(.*?)```", text, re.DOTALL)
     subprocess.run([sys.executable, "-c", "\n".join(blocks)], check=True)
 
 

@@ -1,7 +1,7 @@
-"""Write docs/array-api.md, the page of SciPy and scikit-learn on tensors, from the suite's table.
+"""Write docs/scipy-sklearn.md, the page of SciPy and scikit-learn on tensors, from a table.
 
-python docs/make_array_api_page.py            # write the page
-python docs/make_array_api_page.py --check    # exit with 1 if it is not up to date
+python docs/make_scipy_sklearn_page.py            # write the page
+python docs/make_scipy_sklearn_page.py --check    # exit with 1 if it is not up to date
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "array-api.md"
+PAGE = ROOT / "docs" / "scipy-sklearn.md"
 sys.path[:0] = [str(ROOT / "tests" / "standard"), str(ROOT / "docs")]
 
 from consumers import Row, read  # noqa: E402
@@ -19,7 +19,7 @@ from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
 HEAD = '''# SciPy and scikit-learn on tensors
 
-`python docs/make_array_api_page.py` writes this page from a table that the test suite measures:
+`python docs/make_scipy_sklearn_page.py` writes this page from a table that the test suite measures:
 [consumers.txt](../tests/standard/consumers.txt).
 
 gradtape follows the [array API standard](https://data-apis.org/array-api/latest/). Libraries that
