@@ -24,6 +24,8 @@ MODULES = (
     "debug",
     "fft",
     "image",
+    "interop.jax",
+    "interop.torch",
     "layers",
     "linalg",
     "nn",

@@ -23,8 +23,8 @@ def to_torch(fn: Any) -> Any:
     """Return a function or model of gradtape for use in PyTorch programs.
 
     PyTorch's autograd differentiates through it at any order, by gradtape's rules and its custom
-    gradients. On the CPU no memory is copied on the way in, nor on the way out of results that
-    nothing in gradtape holds.
+    gradients. On the CPU, arguments are not copied, and neither are results that nothing in
+    gradtape holds.
 
     Parameters
     ----------
