@@ -28,7 +28,7 @@ from ..core.extend import (
     vmap,
 )
 from .calls import values_of
-from .torch_arrays import array_of, own_tensors, tensor_of
+from .torch_arrays import array_of, own_tensors, separate, tensor_of
 from .trees import Parts
 
 Compute = Callable[[list[Tensor]], list[Tensor]]
@@ -85,7 +85,10 @@ class Run:
     def plain(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, without derivatives."""
         with init_scope():
-            return tuple(own_tensors(self.compute([Tensor(array_of(x)) for x in tensors])))
+            given = [Tensor(array_of(x)) for x in tensors]
+            found = own_tensors(self.compute(given))
+            separate(given)
+        return tuple(found)
 
     def recorded(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, and keep the record of how they were computed."""

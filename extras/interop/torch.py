@@ -58,7 +58,9 @@ def to_torch(fn: Any) -> Any:
     parts. ``train()`` and ``eval()`` decide ``training`` of the layers.
 
     If PyTorch changes an argument in place before the backward pass, that raises PyTorch's usual
-    error. A function that keeps an argument for later must copy it (:func:`gradtape.copy`).
+    error. To a function that keeps an argument, pass ``x.clone()``: otherwise it keeps memory that
+    PyTorch may change. In calls that PyTorch does not record, a kept tensor is copied, and a
+    variable is an error.
 
     Examples
     --------
