@@ -76,19 +76,25 @@ def _recording(name: str) -> Callable[..., list[Tensor]]:
 
 
 def pulled_in_trace(
-    inputs: Sequence[Tensor], pulled: Callable[[Sequence[Tensor]], list[Any]], upstream: Any
+    inputs: Sequence[Tensor],
+    pulled: Callable[[Sequence[Tensor], Sequence[Tensor]], list[Any]],
+    upstream: Sequence[Tensor],
 ) -> list[Any]:
-    """Return what ``pulled`` returns; in a trace, call it in each run."""
-    if active_graph.get() is None:
-        return pulled(upstream)
-    package = public_package()
+    """Return what ``pulled`` returns for inputs and upstream gradients.
 
-    def run(*upstream: Tensor) -> list[Tensor]:
-        grads = pulled(upstream)
+    In a trace, each run calls it. The inputs have the values that the call had; they are arguments
+    so that tapes follow the gradient to them.
+    """
+    if active_graph.get() is None:
+        return pulled(inputs, upstream)
+    package, count = public_package(), len(inputs)
+
+    def run(*values: Tensor) -> list[Tensor]:
+        grads = pulled(values[:count], values[count:])
         return [package.zeros_like(x) if g is None else g for x, g in zip(inputs, grads)]
 
     specs = [TensorSpec(x.shape, x.dtype) for x in inputs]
-    found: list[Any] = package.host_call(run, *upstream, results=specs)
+    found: list[Any] = package.host_call(run, *inputs, *upstream, results=specs)
     return found
 
 
@@ -137,6 +143,8 @@ def specs_of(
             raise TypeError("an argument has an unknown number of axes")
         first = guessed(5)
         second = guessed(7) if any(has_unknown_sizes(x.shape) for x in xs) else first
+        if second is not first and first.key() != second.key():
+            raise TypeError("more than shapes depends on a size that is unknown")
     except Exception as error:
         raise TypeError(
             f"{bridge}: a trace cannot find out the shapes of the results of {name} ({error}): "

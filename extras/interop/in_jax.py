@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any
 
 import jax
@@ -74,6 +75,7 @@ class Program:
         self._traced = function(lambda xs: compute(xs))
         self._known: dict[Any, Any] = {}
         self._parts: dict[Any, Any] = {}
+        self._tracing = RLock()
         self._pulls: dict[Any, Program] = {}
         self.call = jax.custom_vjp(self.run)
         self.call.defvjp(self._forward, self._backward)
@@ -84,16 +86,18 @@ class Program:
         found = self._known.get(key)
         if found is None:
             specs = [TensorSpec(shape, dtype) for shape, dtype in key[1:]]
-            with init_scope():
+            with init_scope(), self._tracing:
+                self.parts = None
                 found = self._traced.get_concrete_function(specs)
+                if self.parts is not None:  # another backend may have traced it
+                    self._parts[found] = self.parts
             self._check(found.graph)
             self._known[key] = found
-            self._parts[key] = self.parts
         return found
 
     def filled(self, given: Sequence[Any], results: Sequence[Any]) -> Any:
         """Return results in the structure of those of the function for such arguments."""
-        return self._parts[_signature(given)].filled(results)
+        return self._parts[self._trace(given)].filled(results)
 
     def _check(self, graph: Any) -> None:
         known = {v.id for v in self._variables}

@@ -112,7 +112,7 @@ def from_jax(fn: Callable[..., Any], *, results: Any = None) -> Callable[..., An
 
     Notes
     -----
-    If an argument has 64-bit floats, the function runs with ``jax_enable_x64``.
+    If an argument has 64 bits, integers included, the function runs with ``jax_enable_x64``.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core.extend import backend_of, is_differentiable
+from ..core.extend import backend_of
 
 
 def checked(x: Any) -> Any:
@@ -47,8 +47,8 @@ def conjugate(x: Any) -> Any:
 
 
 def wide_enough(dtypes: Iterable[Any]) -> AbstractContextManager[Any]:
-    """Return a context in which JAX keeps 64 bits, if there are any among floats."""
-    wide = any(is_differentiable(x) and np.finfo(x).bits == 64 for x in dtypes)
+    """Return a context in which JAX keeps 64 bits, if any dtype has them."""
+    wide = any(np.dtype(x).itemsize == (16 if np.dtype(x).kind == "c" else 8) for x in dtypes)
     context: AbstractContextManager[Any] = jax.enable_x64(True) if wide else nullcontext()
     return context
 

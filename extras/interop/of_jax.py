@@ -81,7 +81,7 @@ class Call:
         """Return the gradients of the differentiable arguments."""
         return pulled_in_trace([self._xs[i] for i in self._smooth], self._pulled, upstream)
 
-    def _pulled(self, upstream: Sequence[Tensor]) -> list[Any]:
+    def _pulled(self, inputs: Sequence[Tensor], upstream: Sequence[Tensor]) -> list[Any]:
         kinds = [is_differentiable(np.dtype(dtype)) for _, dtype in self._ends]
         ends = [g for g, smooth in zip(upstream, kinds, strict=True) if smooth]
         rows = rows_of([g.array for g in ends])
@@ -97,7 +97,10 @@ class Call:
                 return self._gradients(self._vjp(given[:count])[1], given[count:], kinds)
 
             name = f"gradient of {self._name}"
-            return Call(name, pulled, [*self._xs, *ends]).results()
+            xs = list(self._xs)
+            for i, x in zip(self._smooth, inputs, strict=True):
+                xs[i] = x
+            return Call(name, pulled, [*xs, *ends]).results()
         with wide_enough(x.dtype for x in self._xs):
             gs = [array_in_jax(with_rows(g.array, rows)) for g in ends]
             if not rows:

@@ -75,11 +75,11 @@ class Held:
         """Return the gradients of the inputs; tapes may differentiate these again."""
         return pulled_in_trace(self._inputs, self._pulled, upstream)
 
-    def _pulled(self, upstream: Sequence[Tensor]) -> list[Any]:
+    def _pulled(self, inputs: Sequence[Tensor], upstream: Sequence[Tensor]) -> list[Any]:
         again = bool(active_tapes.get())
         pairs = [(y, g) for y, g in zip(self._results, upstream, strict=True) if y.requires_grad]
         if not pairs:
-            return [None] * len(self._inputs)
+            return [None] * len(inputs)
         if not self._checked:
             self._refuse_others([y for y, _ in pairs])
         rows = rows_of([g.array for _, g in pairs])
@@ -102,10 +102,10 @@ class Held:
         there = [g for g in grads if g is not None]
         arrays = own_arrays(there, ())
         if again:
-            inputs = [*self._inputs, *(g for _, g in pairs)]
+            sources = [*inputs, *(g for _, g in pairs)]
             leaves = [*self._leaves, *ends]
             found = iter(
-                Held(f"gradient of {self._name}", inputs, leaves, there, arrays).recorded()
+                Held(f"gradient of {self._name}", sources, leaves, there, arrays).recorded()
             )
         else:
             found = (Tensor(Batched(x, rows[0].level) if rows else x) for x in arrays)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from numpy import generic
+
 from ..core.extend import BackendUnavailable, Variable, flatten, pack_like, structure
 
 
@@ -44,7 +46,9 @@ class Parts:
 
     def key(self) -> Any:
         """Return what two containers share if they differ only in the values of tensors."""
-        rest = tuple([(type(x), x) for x in self._leaves])
+        # texts tell 0.0 from -0.0, and nan is equal to itself
+        numbers = (float, complex, generic)
+        rest = tuple([(type(x), repr(x) if isinstance(x, numbers) else x) for x in self._leaves])
         return structure(self._tree), tuple(self._places), rest
 
     def taken(self) -> list[Any]:
