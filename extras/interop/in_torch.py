@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,18 +18,13 @@ from torch.autograd import forward_ad
 from ..core.extend import (
     F,
     GradientTape,
-    Module,
     Tensor,
     Variable,
-    calling_in,
     init_scope,
     is_differentiable,
-    is_unbuilt,
-    to_numpy,
     vmap,
 )
-from .calls import values_of
-from .torch_arrays import array_of, own_tensors, separate, tensor_of
+from .torch_arrays import array_of, own_tensors, separate
 from .trees import Parts
 
 Compute = Callable[[list[Tensor]], list[Tensor]]
@@ -65,6 +61,21 @@ class Record:
         return found
 
 
+@contextmanager
+def captured_refused() -> Iterator[None]:
+    """Name the reason where a function converts a tensor that it would not differentiate."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "numpy() on Tensor that requires grad" not in str(error):
+            raise
+        raise TypeError(
+            "to_torch: the function uses a torch.Tensor that requires gradients and is not among "
+            "its arguments, nor in a list, tuple or dict of them: pass it as an argument, or "
+            "x.detach()"
+        ) from error
+
+
 class Run:
     """A computation of gradtape on tensors of PyTorch: what ``autograd.Function`` runs.
 
@@ -78,6 +89,8 @@ class Run:
 
     record: Record | None = None
     smooth: Sequence[bool] = ()
+    #: Which tensors require gradients; empty inside ``torch.func``, which does not say.
+    asked: Sequence[bool] = ()
 
     def __init__(self, compute: Compute, known: Sequence[Variable] = ()) -> None:
         self.compute, self._known = compute, known
@@ -86,7 +99,8 @@ class Run:
         """Return the results, without derivatives."""
         with init_scope():
             given = [Tensor(array_of(x)) for x in tensors]
-            found = own_tensors(self.compute(given))
+            with captured_refused():
+                found = own_tensors(self.compute(given))
             separate(given)
         return tuple(found)
 
@@ -95,7 +109,8 @@ class Run:
         given = [Tensor(array_of(x)) for x in tensors]
         with init_scope(), GradientTape(persistent=True) as tape:
             sources = self.watched(tape, given)
-            results = self.compute(given)
+            with torch.enable_grad(), captured_refused():
+                results = self.compute(given)
         known = {v.id for v in self._known}
         others = [v.name for v in tape.watched_variables() if v.id not in known]
         if others:
@@ -108,7 +123,12 @@ class Run:
 
     def watched(self, tape: GradientTape, given: Sequence[Tensor]) -> list[Any]:
         """Watch the tensors of a call; return what the tape knows them as."""
-        sources: list[Any] = [v if v.trainable else None for v in self._known]
+        sources: list[Any] = []
+        for i, v in enumerate(self._known):
+            wanted = is_differentiable(v.dtype) and (not self.asked or self.asked[i])
+            sources.append(v if wanted else None)
+            if wanted and not v.trainable:  # PyTorch decides, also for buffers
+                tape.watch(v)
         for x in given[len(sources) :]:
             smooth = is_differentiable(x.dtype)
             sources.append(x if smooth else None)
@@ -222,6 +242,9 @@ class Call(torch.autograd.Function):  # type: ignore[misc]
         run.smooth = [x.is_floating_point() or x.is_complex() for x in tensors]
         held = torch.empty(0)
         held.run = run  # PyTorch frees it with the tensors, when the graph is not retained
+        hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+        if hooks is not None and hooks[0].__module__ != "torch.utils.checkpoint":
+            ctx.run = run  # what a hook saves, such as a copy, has no attributes
         ctx.save_for_backward(*tensors, held)
         whole = [y for y in output if not (y.is_floating_point() or y.is_complex())]
         ctx.mark_non_differentiable(*whole)
@@ -233,7 +256,7 @@ class Call(torch.autograd.Function):  # type: ignore[misc]
         *tensors, held = ctx.saved_tensors
         used = [g is not None for g in upstream]
         wanted = ctx.needs_input_grad[1:]
-        pull = Pull(held.run, used, wanted)
+        pull = Pull(getattr(held, "run", None) or ctx.run, used, wanted)
         given = (*tensors, *(g for g in upstream if g is not None))
         found = iter(run_in_torch(pull, given))
         return None, *(next(found) if there else None for there in pull.found)
@@ -284,6 +307,7 @@ def run_in_torch(run: Run, tensors: Sequence[Any]) -> tuple[Any, ...]:
     if _transforming():
         return tuple(Call.apply(run, *tensors))
     if grad or forward_ad._current_level >= 0:
+        run.asked = [x.requires_grad for x in tensors]
         return tuple(QuickCall.apply(run, *tensors))
     return run.plain(tensors)
 
@@ -325,115 +349,3 @@ def torch_function(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     made: Callable[..., Any] = outside_dynamo(in_torch)
     return made
-
-
-class TorchModule(torch.nn.Module):  # type: ignore[misc]
-    """A model of gradtape as a module of PyTorch.
-
-    Trainable variables become parameters and other variables become buffers, named by their paths.
-    PyTorch's values are the ones that count: the model gets them for each call.
-
-    Attributes
-    ----------
-    model : gradtape.Module
-        The model. Its own variables keep their values until :meth:`update_model`.
-    """
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        if is_unbuilt(model):
-            raise ValueError(
-                f"to_torch: {model.name!r} has no weights yet: call it once with gradtape, or set "
-                "its input shape"
-            )
-        self.model = model
-        trained = {id(v) for v in model.trainable_variables}
-        self._variables: list[Variable] = []
-        self._homes: list[tuple[torch.nn.Module, str]] = []
-        for path, variable in model.named_variables.items():
-            *folders, name = path.split("/")
-            home: Any = self
-            for folder in folders:
-                home = _child(home, folder)
-            while hasattr(home, name):
-                name += "_"
-            value = torch.from_numpy(to_numpy(variable.array).copy())
-            if id(variable) in trained:
-                home.register_parameter(name, torch.nn.Parameter(value))
-            else:
-                home.register_buffer(name, value)
-            self._variables.append(variable)
-            self._homes.append((home, name))
-
-    @outside_dynamo
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the model; ``training`` is that of the module unless given."""
-        given = Parts((args, kwargs), torch.Tensor)
-        results: list[Any] = []
-        variables, homes = self._variables, self._homes
-        count = len(variables)
-
-        def compute(xs: list[Tensor]) -> list[Tensor]:
-            ins, keywords = given.filled(xs[count:])
-            values = [x.array for x in xs[:count]]
-            with values_of(variables, values), calling_in(self.training):
-                result = Parts(self.model(*ins, **keywords), (Tensor, Variable))
-                tensors = result.taken()
-                after = [v.array for v in variables]
-                results[:] = [result, [x if x is not y else None for x, y in zip(after, values)]]
-            return tensors
-
-        state = [getattr(home, name) for home, name in homes]
-        self._check(state)
-        found = run_in_torch(Run(compute, variables), [*state, *given.tensors])
-        result, after = results
-        for i, (home, name) in enumerate(homes):
-            if name in home._buffers and after[i] is not None:
-                self._renew(home, name, after[i])
-        return result.filled(found)
-
-    @staticmethod
-    def _renew(home: Any, name: str, array: Any) -> None:
-        """Give a buffer the value that the call has assigned; a graph may hold the old tensor."""
-        if getattr(array, "batched", False):
-            raise NotImplementedError(
-                f"to_torch: the call assigns {name!r} inside torch.vmap: call it with the whole "
-                "batch, or use eval()"
-            )
-        setattr(home, name, tensor_of(array).clone())
-
-    def _check(self, state: Sequence[Any]) -> None:
-        for v, x, (_, name) in zip(self._variables, state, self._homes, strict=True):
-            dtype = str(x.dtype).removeprefix("torch.")
-            if dtype != v.dtype.name or tuple(x.shape) != v.shape:
-                raise TypeError(
-                    f"to_torch: {name!r} is {dtype}{list(x.shape)} here, and "
-                    f"{v.dtype.name}{list(v.shape)} in the gradtape model, which computes in its "
-                    "own dtypes: convert the model before to_torch"
-                )
-
-    def update_model(self) -> Module:
-        """Assign the values of parameters and buffers to the gradtape model.
-
-        Returns
-        -------
-        Module
-            The model, to be saved for instance.
-        """
-        for variable, (home, name) in zip(self._variables, self._homes, strict=True):
-            value = getattr(home, name).detach().cpu().numpy().copy()
-            with init_scope():
-                variable.assign(value)
-        return self.model
-
-    def extra_repr(self) -> str:
-        """Return what ``repr`` says of the model."""
-        return f"gradtape: {self.model!r}"
-
-
-def _child(home: Any, name: str) -> Any:
-    while name not in home._modules and hasattr(home, name):
-        name += "_"
-    if name not in home._modules:
-        home.add_module(name, torch.nn.Module())
-    return home._modules[name]

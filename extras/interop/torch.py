@@ -47,15 +47,20 @@ def to_torch(fn: Any) -> Any:
     TypeError
         When called, if a tensor has a dtype, layout or device that gradtape lacks (such as
         ``bfloat16``), or if a function reads trainable variables in a call that PyTorch records.
+        If it uses a tensor of PyTorch that requires gradients and is not an argument.
     ValueError
-        If the model has no weights yet.
+        If the model has no weights yet. When called, if a part of the module is in another mode.
     NotImplementedError
-        In ``torch.vmap`` over a gradient, and in ``torch.vmap`` over a model's parameters.
+        In ``torch.vmap`` over a gradient, and in ``torch.vmap`` over a model's parameters. For
+        hooks of the parts of a module, which PyTorch does not call one by one.
+    RuntimeError
+        If ``torch.utils.checkpoint`` calls a model again that has assigned variables, such as
+        moving averages.
 
     Notes
     -----
     PyTorch has no forward mode for it. ``torch.compile`` calls it as it is, between two compiled
-    parts. ``train()`` and ``eval()`` decide ``training`` of the layers.
+    parts. ``train()`` and ``eval()`` decide ``training`` of the layers. Buffers change in place.
 
     If PyTorch changes an argument in place before the backward pass, that raises PyTorch's usual
     error. To a function that keeps an argument, pass ``x.clone()``: otherwise it keeps memory that
@@ -72,7 +77,8 @@ def to_torch(fn: Any) -> Any:
     tensor(12.)
     """
     imported("torch", _INSTALL)
-    from .in_torch import TorchModule, torch_function
+    from .in_torch import torch_function
+    from .models_in_torch import TorchModule
 
     if isinstance(fn, Module):
         return TorchModule(fn)
