@@ -131,7 +131,9 @@ def gradtape_function(fn: Callable[..., Any], results: Any) -> Callable[..., Any
 
         def compute(arrays: list[Any]) -> list[Any]:
             ins, keywords = given.filled(arrays)
-            parts[:] = [Parts(fn(*ins, **keywords), (jax.Array, np.ndarray))]
+            result = fn(*ins, **keywords)
+            _check_leaves(result)
+            parts[:] = [Parts(result, (jax.Array, np.ndarray))]
             return parts[0].taken()
 
         if active_graph.get() is None:
@@ -149,6 +151,18 @@ def gradtape_function(fn: Callable[..., Any], results: Any) -> Callable[..., Any
     of_jax.__doc__ = getattr(fn, "__doc__", None)
     of_jax.__wrapped__ = fn  # type: ignore[attr-defined]
     return of_jax
+
+
+def _check_leaves(result: Any) -> None:
+    """Raise if arrays are in containers that would keep them from gradtape."""
+    for leaf in flatten(result):
+        if not isinstance(leaf, jax.Array) and any(
+            isinstance(x, jax.Array) for x in jax.tree.leaves(leaf)
+        ):
+            raise TypeError(
+                f"from_jax: the result has arrays in a {type(leaf).__name__}: return them in "
+                "lists, tuples and dicts"
+            )
 
 
 def _found_out(

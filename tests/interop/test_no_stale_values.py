@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,16 @@ def test_results_have_the_structure_of_their_own_shapes_in_each_thread() -> None
     for thread in threads:
         thread.join()
     assert found == {n: n for n in range(1, 9)}
+
+
+@pytest.mark.needs("plugins.jax")
+@pytest.mark.parametrize("recorded", [False, True])
+def test_arrays_of_jax_in_other_containers_are_refused(recorded: bool) -> None:
+    """They would stay arrays of JAX, and under a tape its tracers."""
+    jax: Any = pytest.importorskip("jax", reason='pip install "gradtape[jax]"')
+    f = gt.interop.jax.from_jax(lambda x: {"a": jax.tree_util.Partial(max, x)})
+    with (
+        gt.GradientTape() if recorded else nullcontext(),
+        pytest.raises(TypeError, match="arrays in a Partial: return them in lists"),
+    ):
+        f(gt.ones(2))
