@@ -13,6 +13,7 @@ from ..core.extend import (
     Tensor,
     Variable,
     calling_in,
+    exclusive,
     init_scope,
     is_unbuilt,
     to_numpy,
@@ -64,6 +65,10 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
     @outside_dynamo
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model; ``training`` is that of the module unless given."""
+        with exclusive(self._variables):  # two threads must not start from the same state
+            return self._called(args, kwargs)
+
+    def _called(self, args: Any, kwargs: Any) -> Any:
         given = Parts((args, kwargs), torch.Tensor)
         results: list[Any] = []
         variables, homes = self._variables, self._homes
