@@ -44,6 +44,7 @@ IMPORTS_IN_FUNCTIONS = {
         interop.jax: interop.of_jax
         interop.of_torch: torch._subclasses.fake_tensor
         interop.torch: interop.in_torch
+        interop.torch: interop.models_in_torch
         interop.torch: interop.of_torch
         interop.trees: (by name)
         plot.training: matplotlib

@@ -123,7 +123,8 @@ def from_torch(fn: Any, *, results: Any = None) -> Any:
 
     Notes
     -----
-    There is no forward mode. A function of a trace draws the same random numbers in its backward
+    Do not draw PyTorch's random numbers in :func:`gradtape.recompute_grad`: its second call draws
+    others. There is no forward mode. A function of a trace draws the same random numbers in its backward
     pass as before, from PyTorch's generator on the CPU.
 
     Examples
