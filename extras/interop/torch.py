@@ -123,9 +123,9 @@ def from_torch(fn: Any, *, results: Any = None) -> Any:
 
     Notes
     -----
-    Do not draw PyTorch's random numbers in :func:`gradtape.recompute_grad`: its second call draws
-    others. There is no forward mode. A function of a trace draws the same random numbers in its backward
-    pass as before, from PyTorch's generator on the CPU.
+    A function of a trace draws the same random numbers in its backward pass as before, from
+    PyTorch's generator on the CPU. In :func:`gradtape.recompute_grad` the second call draws others:
+    functions there must not be random.
 
     Examples
     --------
