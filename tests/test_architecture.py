@@ -39,6 +39,14 @@ IMPORTS_IN_FUNCTIONS = {
         testing.backends: (by name)
         export.exporters: export.onnx_model
         export.exporters: plugins.jax.compiling
+        interop.in_jax: plugins.jax.compiling
+        interop.jax: interop.in_jax
+        interop.jax: interop.of_jax
+        interop.of_torch: torch._subclasses.fake_tensor
+        interop.torch: interop.in_torch
+        interop.torch: interop.models_in_torch
+        interop.torch: interop.of_torch
+        interop.trees: (by name)
         plot.training: matplotlib
         plot.training: matplotlib.ticker
         plot.jacobians: matplotlib.ticker

@@ -10,6 +10,7 @@ import enum
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ MODULES = (
     "debug",
     "fft",
     "image",
+    "interop.jax",
+    "interop.torch",
     "layers",
     "linalg",
     "nn",
@@ -82,7 +85,7 @@ def public() -> dict[str, Any]:
     """Return gradtape's own functions and classes, by public name; each of them once."""
     found: dict[int, tuple[str, Any]] = {}
     for path in MODULES:
-        module = getattr(gt, path) if path else gt
+        module = attrgetter(path)(gt) if path else gt
         for name in dir(module) if module is gt else module.__all__:
             thing = getattr(module, name)
             ours = str(getattr(thing, "__module__", "")).startswith("gradtape")

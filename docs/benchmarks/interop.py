@@ -1,4 +1,4 @@
-"""What a call across a bridge to PyTorch or JAX costs, beside each library alone.
+"""What a call across a bridge to PyTorch or JAX costs, next to each library alone.
 
 ``python docs/benchmarks/interop.py`` prints the tables of the guide "With PyTorch and JAX": medians
 of a tiny function, ``2x + 1`` on four numbers, and how much memory is copied for a large one. It

@@ -229,7 +229,7 @@ _ARRAYS = (jax.Array, np.ndarray)
 
 
 class Programs:
-    """The programs of a function, by all of its arguments that are no tensors.
+    """The programs of a function, by its arguments other than tensors.
 
     Parameters
     ----------

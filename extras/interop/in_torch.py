@@ -24,7 +24,7 @@ from ..core.extend import (
     is_differentiable,
     vmap,
 )
-from .torch_arrays import array_of, own_tensors
+from .torch_arrays import array_of, own_tensors, separate
 from .trees import Parts
 
 Compute = Callable[[list[Tensor]], list[Tensor]]
@@ -97,8 +97,12 @@ class Run:
 
     def plain(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, without derivatives."""
-        with init_scope(), captured_refused():
-            return tuple(own_tensors(self.compute([Tensor(array_of(x)) for x in tensors])))
+        with init_scope():
+            given = [Tensor(array_of(x)) for x in tensors]
+            with captured_refused():
+                found = own_tensors(self.compute(given))
+            separate(given)
+        return tuple(found)
 
     def recorded(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         """Return the results, and keep the record of how they were computed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from ..core.extend import (
     Tensor,
     Variable,
     calling_in,
+    exclusive,
     init_scope,
     is_unbuilt,
     to_numpy,
@@ -64,6 +66,10 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
     @outside_dynamo
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the model; ``training`` is that of the module unless given."""
+        with exclusive(self._variables):  # two threads must not start from the same state
+            return self._called(args, kwargs)
+
+    def _called(self, args: Any, kwargs: Any) -> Any:
         given = Parts((args, kwargs), torch.Tensor)
         results: list[Any] = []
         variables, homes = self._variables, self._homes
@@ -79,7 +85,8 @@ class TorchModule(torch.nn.Module):  # type: ignore[misc]
                 after = [v.array for v in variables]
             changed = {i: x for i, x in enumerate(after) if x is not values[i]}
             _check_changes({homes[i][1]: x for i, x in changed.items()}, replayed)
-            results[:] = [result, changed]
+            # copies: a variable may have got the memory of an argument, or of another variable
+            results[:] = [result, {i: x.copy() for i, x in changed.items()}]
             return tensors
 
         state = [getattr(home, name) for home, name in homes]
@@ -171,15 +178,7 @@ def _check_changes(changed: dict[str, Any], replayed: bool) -> None:
 
 def _assign(pairs: Sequence[tuple[Any, Any]]) -> None:
     """Write arrays to buffers, in place as PyTorch's own layers do."""
-    if not pairs:
-        return
-    with torch.no_grad():
-        if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x, _ in pairs):
-            values = [tensor_of(array).clone() for _, array in pairs]
-            for (x, _), value in zip(pairs, values, strict=True):
-                x.copy_(value)
-            return
-        with temporarily_clear_interpreter_stack():
-            values = [tensor_of(array).clone() for _, array in pairs]  # they may share memory
-            for (x, _), value in zip(pairs, values, strict=True):
-                x.copy_(value)
+    for x, array in pairs:
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor(x)
+        with torch.no_grad(), nullcontext() if wrapped else temporarily_clear_interpreter_stack():
+            x.copy_(tensor_of(array))

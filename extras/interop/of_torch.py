@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -144,6 +146,19 @@ def _mode(grad: bool) -> Iterator[None]:
         yield
 
 
+def _computed(name: str, compute: Compute, given: list[Any]) -> Any:
+    try:
+        return compute(given)
+    except RuntimeError as error:
+        if "numpy() on Tensor that requires grad" not in str(error):
+            raise
+        raise TypeError(
+            f"from_torch: {name} gives a tensor of PyTorch that a tape follows to gradtape or "
+            "NumPy: pass gradtape's tensors and variables as arguments, so that they are tensors "
+            "of PyTorch in the function, or detach the tensor"
+        ) from error
+
+
 def _eager(name: str, compute: Compute, xs: Sequence[Tensor]) -> tuple[Parts, list[Tensor]]:
     """Call PyTorch, and record the call if there are tapes."""
     grad = bool(active_tapes.get())
@@ -154,7 +169,7 @@ def _eager(name: str, compute: Compute, xs: Sequence[Tensor]) -> tuple[Parts, li
             if is_smooth:
                 t.requires_grad_()
         before = [t._version for t in given]
-        parts = Parts(compute(given), torch.Tensor)
+        parts = Parts(_computed(name, compute, given), torch.Tensor)
         for i, (t, version) in enumerate(zip(given, before, strict=True)):
             if t._version != version:
                 raise RuntimeError(
@@ -277,6 +292,7 @@ class OfTorch(Module):
     def __init__(self, module: Any, results: Any = None) -> None:
         super().__init__()
         self._module, self._results = module, results
+        self._whole = _Whole(module)
         self.weights: dict[str, Any] = {}
         self._names: list[str] = []
         self._buffers = {name for name, _ in module.named_buffers()}
@@ -312,12 +328,17 @@ class OfTorch(Module):
             state = dict(zip(names, tensors[:count], strict=True))
             state.update({n: state[n].detach().clone() for n in self._buffers})
             before = {n: x for n, x in zip(names, tensors) if n in self._buffers}
-            ins, keywords = given.filled(tensors[count:])
-            with _training(self._module, training):
-                result = torch.func.functional_call(self._module, state, ins, keywords)
+            with _lock(self._module), _training(self._module, training):
+                result, after = torch.func.functional_call(
+                    self._whole,
+                    {f"module.{n}": x for n, x in state.items()},
+                    given.filled(tensors[count:]),
+                )
             # a trace returns all of them: whether one changes is known in each run
             changed = {
-                n: state[n] for n, x in before.items() if traced or not torch.equal(state[n], x)
+                n: after[n].detach()
+                for n, x in before.items()
+                if traced or not torch.equal(after[n], x)
             }
             return result, changed
 
@@ -346,6 +367,25 @@ class OfTorch(Module):
             for n, x in (*self._module.named_parameters(), *self._module.named_buffers()):
                 x.copy_(torch.from_numpy(np.array(state[n].numpy())))
         return self._module
+
+
+class _Whole(torch.nn.Module):  # type: ignore[misc]
+    """Calls a module, and returns its buffers too: it may have replaced them."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, args: Any, kwargs: Any) -> Any:
+        return self.module(*args, **kwargs), dict(self.module.named_buffers())
+
+
+#: By module: a call replaces its parameters and its mode, so threads take turns.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _lock(module: Any) -> Any:
+    return _LOCKS.setdefault(module, RLock())
 
 
 @contextmanager

@@ -23,8 +23,8 @@ def to_torch(fn: Any) -> Any:
     """Return a function or model of gradtape for use in PyTorch programs.
 
     PyTorch's autograd differentiates through it at any order, by gradtape's rules and its custom
-    gradients. On the CPU no memory is copied on the way in, nor on the way out of results that
-    nothing in gradtape holds.
+    gradients. On the CPU, arguments are not copied, and neither are results that nothing in
+    gradtape holds.
 
     Parameters
     ----------
@@ -63,7 +63,9 @@ def to_torch(fn: Any) -> Any:
     parts. ``train()`` and ``eval()`` decide ``training`` of the layers. Buffers change in place.
 
     If PyTorch changes an argument in place before the backward pass, that raises PyTorch's usual
-    error. A function that keeps an argument for later must copy it (:func:`gradtape.copy`).
+    error. To a function that keeps an argument, pass ``x.clone()``: otherwise it keeps memory that
+    PyTorch may change. In calls that PyTorch does not record, a kept tensor is copied, and a
+    variable is an error.
 
     Examples
     --------
@@ -121,8 +123,9 @@ def from_torch(fn: Any, *, results: Any = None) -> Any:
 
     Notes
     -----
-    There is no forward mode. A function of a trace draws the same random numbers in its backward
-    pass as before, from PyTorch's generator on the CPU.
+    A function of a trace draws the same random numbers in its backward pass as before, from
+    PyTorch's generator on the CPU. In :func:`gradtape.recompute_grad` the second call draws others:
+    functions there must not be random.
 
     Examples
     --------

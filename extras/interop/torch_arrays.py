@@ -116,6 +116,31 @@ def own_tensors(results: list[Any]) -> list[Any]:
     return found
 
 
+def separate(given: list[Any]) -> None:
+    """Give arguments that a function of gradtape has kept their own memory.
+
+    Parameters
+    ----------
+    given
+        The list of arguments, whose memory is PyTorch's. No tape may hold them.
+
+    Raises
+    ------
+    RuntimeError
+        If something else than a tensor holds the memory, such as a variable.
+    """
+    for i in range(len(given)):
+        tensors, arrays = _holders(given, i)
+        if arrays > _ALONE[1]:
+            raise RuntimeError(
+                f"to_torch: the function keeps the memory of argument {i}, of shape "
+                f"{list(given[i].shape)}, for instance in a variable, and PyTorch may change it: "
+                "pass x.clone()"
+            )
+        if tensors > _ALONE[0]:
+            given[i].array = given[i].array.copy()
+
+
 def own_arrays(results: list[Any], given: Collection[int]) -> list[Any]:
     """Return results of PyTorch as arrays for gradtape to keep.
 

@@ -33,7 +33,7 @@ class Parts:
         self._leaves = flatten(tree)
         self._places = [i for i, x in enumerate(self._leaves) if isinstance(x, kinds)]
         self.tensors = [self._leaves[i] for i in self._places]
-        for i in self._places:  # whoever has the only reference to memory may share it
+        for i in self._places:  # memory with a single reference may be shared
             self._leaves[i] = None
         self._tree = pack_like(tree, self._leaves)
 
@@ -45,7 +45,7 @@ class Parts:
         return pack_like(self._tree, leaves)
 
     def key(self) -> Any:
-        """Return what two containers share that differ in nothing but the values of tensors."""
+        """Return what two containers share if they differ only in the values of tensors."""
         # texts tell 0.0 from -0.0, and nan is equal to itself
         numbers = (float, complex, generic)
         rest = tuple([(type(x), repr(x) if isinstance(x, numbers) else x) for x in self._leaves])

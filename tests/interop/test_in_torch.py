@@ -240,6 +240,32 @@ def test_writing_to_a_result_leaves_its_gradient_correct() -> None:
     torch.testing.assert_close(x.grad, x.detach().exp())
 
 
+def test_an_argument_that_a_function_keeps_has_its_own_memory() -> None:
+    kept: list[gt.Tensor] = []
+
+    def f(x: Any) -> Any:
+        kept.append(x)
+        return x * 2.0
+
+    x = torch.ones(2)
+    y = to_torch(f)(x)
+    x.add_(1.0)
+    assert kept[0].tolist() == [1.0, 1.0]
+    assert y.tolist() == [2.0, 2.0]
+
+
+def test_an_argument_in_a_variable_is_refused() -> None:
+    last = gt.Variable([0.0, 0.0], trainable=False)
+
+    def keep(x: Any) -> Any:
+        last.assign(x)
+        return x * 2.0
+
+    for f in (keep, gt.function(keep)):
+        with pytest.raises(RuntimeError, match=r"memory of argument 0, of shape \[2\].*x.clone"):
+            to_torch(f)(torch.ones(2))
+
+
 def test_a_changed_argument_is_noticed() -> None:
     for grad in (True, False):
         other = tensor(3, seed=1, grad=False)

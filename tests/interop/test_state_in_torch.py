@@ -97,6 +97,28 @@ def test_buffers_that_exchange_their_values() -> None:
     assert (net.a.item(), net.b.item()) == (2.0, 1.0)
 
 
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_buffer_that_gets_an_argument_is_a_copy(grad: bool) -> None:
+    class Last(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = gt.Variable(np.zeros(2, "float32"), trainable=False)
+
+        def __call__(self, x: Any) -> Any:
+            y = x - self.last
+            self.last.assign(x)
+            return y
+
+    net = to_torch(Last())
+    x = torch.ones(2)
+    net(x * 1).sum()
+    y = net(x.requires_grad_(grad))
+    with torch.no_grad():
+        x.fill_(7.0)
+    assert net.last.tolist() == [1.0, 1.0]
+    assert y.tolist() == [0.0, 0.0]
+
+
 def test_buffers_have_gradients_if_pytorch_asks_for_them() -> None:
     net = normalized().eval()
     name = "layers.1.moving_mean"

@@ -212,6 +212,11 @@ class PythonCall:
         for i, (y, spec) in enumerate(zip(found, self.specs)):
             if not spec.admits(y.shape):
                 raise ValueError(f"host_call: result {i} has shape {y.shape}, not {spec}")
+            if y.dtype.kind == "c" and spec.dtype.kind != "c":
+                raise ValueError(
+                    f"host_call: result {i} is {y.dtype}, not {spec}: declare a complex dtype, or "
+                    "return its real part"
+                )
             if y.dtype != spec.dtype:
                 found[i] = y.astype(spec.dtype)
         return found
