@@ -345,7 +345,8 @@ class ImageDataGenerator:
             angle = np.deg2rad(draw(-self.shear_range, self.shear_range))
             matrix = matrix @ [[1, -np.sin(angle), 0], [0, np.cos(angle), 0], [0, 0, 1]]
         if self.zoom_range != (1, 1):
-            matrix = matrix @ np.diag([*draw(*self.zoom_range, 2), 1])
+            low, high = self.zoom_range
+            matrix = matrix @ np.diag([*draw(low, high, 2), 1])
         if not np.array_equal(matrix, np.eye(3)):
             middle, back = np.eye(3), np.eye(3)
             middle[:2, 2] = np.array(x.shape[:2]) / 2 - 0.5
@@ -359,7 +360,8 @@ class ImageDataGenerator:
         if self.vertical_flip and np.random.random() < 0.5:  # noqa: NPY002
             x = x[::-1]
         if self.brightness_range is not None:
-            x = np.clip(np.trunc(x) * draw(*self.brightness_range), 0, 255)
+            low, high = self.brightness_range
+            x = np.clip(np.trunc(x) * draw(low, high), 0, 255)
         return x
 
     def flow(

@@ -343,7 +343,8 @@ class RaggedTensor:
 
 
 def _are_equal(pair: Any) -> bool:
-    return np.array_equal(*map(np.asarray, pair))
+    first, second = pair
+    return np.array_equal(np.asarray(first), np.asarray(second))
 
 
 def _depth(lists: Any) -> int:
@@ -367,8 +368,8 @@ def _add_operators() -> None:
         setattr(RaggedTensor, f"__{name}__", _binary(function))
         if name not in ("lt", "le", "gt", "ge"):
             setattr(RaggedTensor, f"__r{name}__", _binary(lambda x, y, of=function: of(y, x)))
-    RaggedTensor.__neg__ = _unary(operator.neg)  # type: ignore[attr-defined]
-    RaggedTensor.__abs__ = _unary(abs)  # type: ignore[attr-defined]
+    for name, unary in (("neg", operator.neg), ("abs", abs)):
+        setattr(RaggedTensor, f"__{name}__", _unary(unary))
 
 
 def _binary(function: Callable[..., Any]) -> Callable[..., Any]:

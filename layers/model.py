@@ -14,12 +14,11 @@ from ..core.extend import (
     map_structure,
     mask_of,
     numpy_dtype,
-    ops,
     sizes_differ,
 )
 from .base.calls import takes_training
 from .base.layer import Layer
-from .base.masks import call_with_mask, mask_by_call
+from .base.masks import call_with_mask, in_rank, mask_by_call
 from .base.symbolic import (
     Placeholder,
     SymbolicCall,
@@ -411,16 +410,6 @@ def _mask_of(node: SymbolicCall, masks: dict[Placeholder, Any]) -> Any:
     if all(mask is None for mask in found):
         return None
     return found if isinstance(first, (list, tuple)) else found[0]
-
-
-def in_rank(value: Any, wanted: Sequence[Any]) -> Any:
-    """Return a tensor with or without a last axis of size 1, as a shape has one or not."""
-    shape = value.array.shape
-    if shape is not None and len(shape) == len(wanted) - 1 and wanted[-1] == 1:
-        return ops["expand_dims"](value, axis=-1)
-    if shape is not None and len(shape) == len(wanted) + 1 and shape[-1] == 1:
-        return ops["squeeze"](value, axis=-1)
-    return value
 
 
 def _fitting(value: Tensor, wanted: Placeholder, who: str) -> Tensor:

@@ -10,11 +10,10 @@ from ..core.errors import TraceError
 from ..core.extend import Module, Tensor, keep_mask, mask_of, overridable
 from .base.calls import takes_training
 from .base.layer import Elsewhere, Layer
-from .base.masks import call_with_mask, mask_by_call
+from .base.masks import call_with_mask, in_rank, mask_by_call
 from .base.symbolic import Placeholder, is_placeholder, note_container
 from .base.weights import CarriesStates, check_part
 from .basic.simple import Activation
-from .model import in_rank
 
 __all__ = ["Sequential"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .optimizers import Optimizer
+from .optimizers.optimizer import Optimizer
 
 __all__ = [
     "CustomObjectScope",
@@ -53,8 +53,8 @@ def described(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [described(x) for x in value]
     if hasattr(value, "get_config"):
-        name = type(value).__name__
-        return {_MADE: {_NAME: name, _SETTINGS: described(value.get_config())}}
+        kind = type(value).__name__
+        return {_MADE: {_NAME: kind, _SETTINGS: described(value.get_config())}}
     name = getattr(value, "__name__", None)
     if not isinstance(name, str) or not name.isidentifier():
         raise TypeError(f"{value!r:.80} has neither a name nor get_config()")

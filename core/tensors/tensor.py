@@ -128,10 +128,11 @@ class Operators(Methods):
         return other // self, other % self
 
     def _is_text(self, other: str | None) -> Any:
-        """Return whether each element of an array of text is ``other``; numbers are no text."""
-        if other is None or self.dtype.kind != "O":
+        """Return whether each element of an array of text is ``other``; numbers are not text."""
+        held: Any = self
+        if other is None or held.dtype.kind != "O":
             return False
-        return Tensor(np.asarray(self.array == other.encode()))
+        return Tensor(np.asarray(held.array == other.encode()))
 
     def __eq__(self, other: object) -> Any:
         if other is None or isinstance(other, str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +17,7 @@ from .symbolic import returned
 __all__ = [
     "along_steps",
     "call_with_mask",
+    "in_rank",
     "mask_by_call",
     "masking_rows",
     "takes_mask",
@@ -172,3 +173,13 @@ def _makes_mask(layer: Any) -> bool:
 def _of_a_file(layer: Any) -> bool:
     """Return whether a layer comes from a file that holds its ``compute_mask``."""
     return "compute_mask" in getattr(layer, "__dict__", ())
+
+
+def in_rank(value: Any, wanted: Sequence[Any]) -> Any:
+    """Return a tensor with or without a last axis of size 1, as a shape has one or not."""
+    shape = value.array.shape
+    if shape is not None and len(shape) == len(wanted) - 1 and wanted[-1] == 1:
+        return ops["expand_dims"](value, axis=-1)
+    if shape is not None and len(shape) == len(wanted) + 1 and shape[-1] == 1:
+        return ops["squeeze"](value, axis=-1)
+    return value

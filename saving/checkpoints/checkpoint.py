@@ -73,6 +73,8 @@ class Checkpoint:
     ('model/kernel', 'model/bias', 'optimizer/iterations', 'optimizer/learning_rate', 'step')
     """
 
+    _may_be_unbuilt = False
+
     def __init__(self, *unnamed: Any, **trackables: Any) -> None:
         if unnamed:
             raise TypeError("Checkpoint: give each object a name: Checkpoint(model=model)")
@@ -165,7 +167,9 @@ class Checkpoint:
         """Write a file with further objects in it, and with a record that describes it."""
         check_format(path, "Checkpoint")
         with init_scope():
-            write_checkpoint(path, Trackables(self._group, beside), record)
+            tracked = Trackables(self._group, beside)
+            tracked.may_be_unbuilt = self._may_be_unbuilt
+            write_checkpoint(path, tracked, record)
         return os.fspath(path)
 
     @staticmethod

@@ -127,7 +127,7 @@ def write_checkpoint(
     unbuilt = tracked.unbuilt()
     for name, module in tracked.modules.items():
         inside = [place for place in unbuilt if f"{place}/".startswith(f"{name}/")]
-        if inside and not module.variables and path is not None:
+        if inside and not module.variables and path is not None and not tracked.may_be_unbuilt:
             raise SaveError(
                 f"{inside[0]} has no weights yet; call the model with a batch before it is saved"
             )

@@ -64,6 +64,9 @@ class Trackables:
         If an object has no state that can be stored.
     """
 
+    #: Whether modules without any weights yet are written, with nothing in them.
+    may_be_unbuilt = False
+
     def __init__(self, *groups: dict[str, Any]) -> None:
         self.names: list[str] = []
         self.variables: dict[str, Variable] = {}

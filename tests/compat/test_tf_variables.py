@@ -150,3 +150,17 @@ def test_sampling_all_classes_is_the_softmax() -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
     with pytest.raises(ValueError, match="cannot be drawn"):
         tf.nn.nce_loss(weights, tf.zeros(5), [[1]], inputs[:1], 6, 5)
+
+
+def test_a_model_without_weights_is_in_a_checkpoint_as_it_is(tmp_path) -> None:
+    def pair():
+        model, step = keras.Sequential([keras.layers.Dense(2)]), tf.Variable(3)
+        return model, tf.train.Checkpoint(model=model, step=step)
+
+    model, checkpoint = pair()
+    path = checkpoint.save(tmp_path / "ck")
+    assert "step" in dict(tf.train.list_variables(path))
+    model(tf.ones((1, 3)))
+    checkpoint.step.assign(5)
+    checkpoint.restore(path)
+    assert checkpoint.step.numpy() == 3

@@ -79,6 +79,7 @@ ALIASES: dict[str, dict[str, str]] = {
         **_same("Assert assert_equal assert_greater assert_less assert_rank", "tf.debugging."),
         **_same("as_string", "tf.strings."),
         **_same("RaggedTensor SparseTensor", "data."),
+        "enable_eager_execution": "tf.config.nothing",
         "realdiv": "divide",
         **_same(
             "add_n argmax argmin cumsum reduce_all reduce_any reduce_logsumexp reduce_max "

@@ -33,7 +33,7 @@ from .tensors import InstanceMeta, convert_to_tensor, scope
 from .values import shown
 
 __all__ = (
-    "Module RegisterGradient case cond device enable_eager_execution executing_eagerly foldl foldr "
+    "Module RegisterGradient case cond device executing_eagerly foldl foldr "
     "function map_fn name_scope numpy_function print py_function scan switch_case timestamp "
     "while_loop"
 ).split()
@@ -429,8 +429,3 @@ class RegisterGradient:
 def executing_eagerly() -> bool:
     """Return whether ops run immediately, which they do except in a trace."""
     return active_graph.get() is None
-
-
-@adapts()
-def enable_eager_execution() -> None:
-    """Do nothing: execution is always eager."""

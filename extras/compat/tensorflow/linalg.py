@@ -13,7 +13,7 @@ from .dtypes import cast
 from .names import adapts, lookup
 from .tensors import axes, convert_to_tensor, sizes
 
-__all__ = "band_part diag lstsq norm svd".split()
+__all__ = "band_part diag norm".split()
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -41,41 +41,6 @@ def turned_matmul(
             raise ValueError(f"matmul: the arguments must be matrices, got shape {shape}")
     a, b = turned(a, t_a, adjoint_a, "matmul"), turned(b, t_b, adjoint_b, "matmul")
     return gradtape.matmul(a, b)
-
-
-# -- solving ---------------------------------------------------------------------------------------
-
-
-@adapts("linalg.lstsq")
-def lstsq(
-    matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: Any = None
-) -> Any:
-    """Return the ``x`` of ``(..., n, k)`` that minimises ``norm(matrix @ x - rhs)``.
-
-    With a regularizer ``r`` it minimises ``norm(matrix @ x - rhs)**2 + r * norm(x)**2``.
-    """
-    matrix, rhs = convert_to_tensor(matrix), convert_to_tensor(rhs)
-    if not l2_regularizer:
-        return gradtape.matmul(gradtape.linalg.pinv(matrix), rhs)
-    other = turned(matrix, False, True, "lstsq")
-    square = gradtape.matmul(other, matrix)
-    square = square + l2_regularizer * gradtape.eye(square.shape[-1], dtype=square.dtype)
-    return gradtape.linalg.solve(square, gradtape.matmul(other, rhs))
-
-
-# -- factorizations --------------------------------------------------------------------------------
-
-
-@adapts("linalg.svd")
-def svd(
-    tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
-) -> Any:
-    """Return ``s, u, v`` with ``tensor = u @ diag(s) @ adjoint(v)``, in TensorFlow's order."""
-    tensor = convert_to_tensor(tensor)
-    if not compute_uv:
-        return gradtape.linalg.svdvals(tensor)
-    u, s, vh = gradtape.linalg.svd(tensor, full_matrices)
-    return s, u, turned(vh, False, True, "svd")
 
 
 # -- diagonals -------------------------------------------------------------------------------------

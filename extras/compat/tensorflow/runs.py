@@ -253,6 +253,8 @@ class _Restored:
 class Checkpoint(NativeCheckpoint):
     """Saves the state of objects to a file, and restores it."""
 
+    _may_be_unbuilt = True
+
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
         given = kwargs if root is None else {"root": root, **kwargs}
         super().__init__(**given, save_counter=gradtape.Variable(0, name="save_counter"))

@@ -186,6 +186,10 @@ global_norm(t_list) = training.global_norm(t_list)
 inv(input, adjoint=False) =
     linalg.inv(tf.linalg.turned(input, False, adjoint, 'inv') if adjoint else input)
 logdet(matrix) = linalg.slogdet(matrix)[1]
+lstsq(matrix, rhs, l2_regularizer: raw=0.0, fast=True) = matmul(linalg.pinv(matrix), rhs)
+    if not l2_regularizer else linalg.solve((square := matmul(
+    other := tf.linalg.turned(matrix, False, True, 'lstsq'), matrix))
+    + l2_regularizer * eye(square.shape[-1], dtype=square.dtype), matmul(other, rhs))
 matrix_transpose(a, name='', conjugate=False) =
     conj(matrix_transpose(a)) if conjugate else matrix_transpose(a)
 normalize(tensor, ord: raw='euclidean', axis: raw=None) =
@@ -198,6 +202,9 @@ qr(input, full_matrices=False) = linalg.qr(input, 'complete' if full_matrices el
 slogdet(input) = linalg.slogdet(input)
 solve(matrix, rhs, adjoint=False) =
     linalg.solve(tf.linalg.turned(matrix, False, adjoint, 'solve') if adjoint else matrix, rhs)
+svd(tensor, full_matrices=False, compute_uv=True) = linalg.svdvals(tensor) if not compute_uv
+    else ((parts := linalg.svd(tensor, full_matrices))[1], parts[0],
+    tf.linalg.turned(parts[2], False, True, 'svd'))
 tensor_diag(diagonal) = reshape(diag(ravel(diagonal)), (*diagonal.shape, *diagonal.shape))
 tensordot(a, b, axes: raw) =
     tensordot(a, b, axes if type(axes) is int else plain(axes))
@@ -325,6 +332,9 @@ random_flip_left_right(image, seed=None) = gradtape.image.random_flip_left_right
 random_flip_up_down(image, seed=None) = gradtape.image.random_flip_up_down(image, seed)
 resize(images, size, method='bilinear', preserve_aspect_ratio=False, antialias=False) =
     gradtape.image.resize(images, sizes(size, 'resize'), method, preserve_aspect_ratio, antialias)
+""",
+    "tf.keras.activations": """
+leaky_relu(x, negative_slope=0.2) = nn.leaky_relu(x, negative_slope)
 """,
     "tf.keras.backend": """
 batch_get_value(tensors: raw) = [tf.keras.backend.get_value(x) for x in tensors]

@@ -75,7 +75,8 @@ def log_uniform_candidates(num_sampled: int, num_classes: int) -> tuple[Tensor, 
 
     seed = shared().randint((), 0, 2**31 - 1)
     results = TensorSpec((num_sampled,), "int64"), TensorSpec((num_classes,), "float32")
-    return tuple(host_call(draw, seed, results=results))  # type: ignore[return-value]
+    classes, counts = host_call(draw, seed, results=results)
+    return classes, counts
 
 
 def _sampled_logits(

@@ -34,12 +34,6 @@ def linear(x: Any) -> Any:
     return x
 
 
-@adapts("nn.leaky_relu")
-def leaky_relu(x: Any, negative_slope: float = 0.2) -> Any:
-    """Return ``x`` where positive, otherwise ``negative_slope * x``."""
-    return gradtape.nn.leaky_relu(x, negative_slope)
-
-
 @adapts("nn.relu", "layers.ReLU")
 def relu(
     x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
@@ -160,7 +154,7 @@ register_keras_serializable = described.register_keras_serializable
 SPACES = {
     "keras.activations": (
         "``tf.keras.activations``: functions of one tensor.",
-        "get leaky_relu linear relu",
+        "get linear relu",
     ),
     "keras.backend": (
         "``tf.keras.backend``: Keras's settings, and old names of functions.",
