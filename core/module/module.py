@@ -74,7 +74,7 @@ class Module:
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:
-            name = self._default_name()
+            name = self._gradtape_default_name()
         if isinstance(name, Operators):
             raise TypeError(
                 f"{type(self).__name__}: the constructor takes settings, got a tensor; make the "
@@ -85,7 +85,7 @@ class Module:
         self._name = str(name)
 
     @classmethod
-    def _default_name(cls) -> str:
+    def _gradtape_default_name(cls) -> str:
         """Return the name of an object that is made without one."""
         return snake_case(cls.__name__)
 

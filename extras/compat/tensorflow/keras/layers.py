@@ -143,7 +143,7 @@ class Layer(gradtape.layers.Layer, metaclass=InstanceMeta):
         self.take_options(options)
 
     @classmethod
-    def _default_name(cls) -> str:
+    def _gradtape_default_name(cls) -> str:
         return unique(cls.__name__)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
