@@ -53,7 +53,19 @@ class SparseTensor:
         return self.values.dtype
 
     def to_dense(self, default_value: Any = 0) -> Any:
-        """Return the tensor, with ``default_value`` for missing elements."""
+        """Return the tensor, with ``default_value`` for missing elements.
+
+        Raises
+        ------
+        ValueError
+            If an index is negative, or occurs twice.
+        """
+        if hasattr(self.indices.array, "__array__"):  # not in a trace
+            places = np.asarray(self.indices.numpy())
+            if np.any(places < 0) or len(np.unique(places, axis=0)) < len(places):
+                raise ValueError(
+                    f"SparseTensor: indices are not negative, and differ, got {places.tolist()}"
+                )
         empty = as_tensor(np.full(self.shape, default_value or 0, self.dtype))
         return empty.at[self._places].set(self.values)
 

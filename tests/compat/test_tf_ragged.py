@@ -8,6 +8,7 @@ import pytest
 import gradtape as gt
 import gradtape.compat.tensorflow as tf
 
+keras = tf.keras
 ROWS = [[1, 2, 3], [], [4]]
 
 
@@ -144,3 +145,59 @@ def test_texts_are_elements_of_a_dataset() -> None:
     ]
     with pytest.raises(TypeError, match="numbers"):
         list(gt.data.Dataset.from_tensor_slices(np.array(["a", "b"])))
+
+
+def test_functions_in_a_pipeline_get_texts_that_compare_as_texts() -> None:
+    data = tf.data.Dataset.from_tensor_slices((["a", "b", "a"], [1, 2, 3]))
+    kept = data.filter(lambda word, number: word == "a")
+    assert [number.item() for _, number in kept] == [1, 3]
+    upper = data.map(lambda word, number: tf.strings.upper(word)).map(lambda word: word == "A")
+    assert [x.item() for x in upper] == [True, False, True]
+    words = tf.data.Dataset.from_tensor_slices({"word": ["a", "b"]})
+    assert [x["word"].numpy() for x in words.take_while(lambda x: x["word"] == "a")] == [b"a"]
+    twice = words.flat_map(lambda x: tf.data.Dataset.from_tensors(x["word"]).repeat(2))
+    assert [x.numpy() for x in twice] == [b"a", b"a", b"b", b"b"]
+    seen = words.scan(0, lambda n, x: (n + 1, x["word"] == "b"))
+    assert [x.item() for x in seen] == [False, True]
+    with pytest.raises(TypeError, match=r"map: the function .* cannot be called with the 2 parts"):
+        list(data.map(lambda word: word))
+
+
+def test_equality_of_ragged_tensors_is_elementwise() -> None:
+    x = tf.ragged.constant([[1.0, 2.0], [], [3.0]])
+    assert (x == 1.0).to_list() == [[True, False], [], [False]]
+    assert (x != x).to_list() == [[False, False], [], [False]]
+    assert (x == None, x != None) == (False, True)  # noqa: E711
+    words = tf.ragged.constant([["a"], ["b", "a"]])
+    assert (words == "a").to_list() == [[True], [False, True]]
+    assert len({x, words}) == 2
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: tf.RaggedTensor.from_value_rowids([1, 2], [0, 2], nrows=2), "not all rows of 2"),
+        (lambda: tf.RaggedTensor.from_value_rowids([1, 2], [-1, 0]), "not all rows of 1"),
+        (lambda: tf.RaggedTensor.from_tensor([[1, 0]], lengths=[1], padding=0), "got both"),
+        (lambda: tf.ragged.constant([[2], 1]), "1 is not in as many lists"),
+        (lambda: tf.sparse.to_dense(tf.SparseTensor([[0], [0]], [1.0, 2.0], [2])), "differ, got"),
+        (lambda: tf.sparse.to_dense(tf.SparseTensor([[-1]], [1.0], [2])), "not negative"),
+        (lambda: keras.utils.pad_sequences([[[1, 2]], [[3], [4]]]), r"have shape \(1,\)"),
+        (lambda: keras.utils.pad_sequences([1, 2]), "a list or an array, got 1"),
+    ],
+)
+def test_what_fits_no_rows_is_refused(made, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        made()
+
+
+def test_an_integer_shifts_images_by_fewer_whole_pixels() -> None:
+    image = np.arange(16.0).reshape(4, 4, 1)
+    changes = keras.preprocessing.image.ImageDataGenerator(width_shift_range=1)
+    np.testing.assert_array_equal(changes.random_transform(image), image)
+    changes = keras.preprocessing.image.ImageDataGenerator(height_shift_range=[0.25])
+    moved = changes.random_transform(image, seed=0)[..., 0]
+    assert moved.tolist() in [
+        np.vstack([image[1:, :, 0], image[-1:, :, 0]]).tolist(),
+        np.vstack([image[:1, :, 0], image[:-1, :, 0]]).tolist(),
+    ]
