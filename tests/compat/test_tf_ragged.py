@@ -201,3 +201,35 @@ def test_an_integer_shifts_images_by_fewer_whole_pixels() -> None:
         np.vstack([image[1:, :, 0], image[-1:, :, 0]]).tolist(),
         np.vstack([image[:1, :, 0], image[:-1, :, 0]]).tolist(),
     ]
+
+
+@pytest.mark.parametrize("convert", [tf.constant, tf.convert_to_tensor])
+def test_arrays_of_objects_are_texts_or_refused(convert) -> None:
+    assert convert(np.array(["a", "b"])).numpy().tolist() == [b"a", b"b"]
+    assert convert(np.array(["a", b"b"], object)).numpy().tolist() == [b"a", b"b"]
+    for numbers in ([1, 2], [1.5, None]):
+        with pytest.raises(TypeError, match=r"a text is str or bytes, got 1.*astype"):
+            convert(np.array(numbers, object))
+
+
+def test_slices_are_not_stacked_into_a_tensor() -> None:
+    slices, v = tf.IndexedSlices([3.0], [0], [1]), tf.Variable([1.0])
+    for use in (
+        lambda: tf.convert_to_tensor(slices),
+        lambda: tf.clip_by_norm(slices, 1.0),
+        lambda: keras.optimizers.SGD(1.0).apply_gradients([(slices, v)]),
+    ):
+        with pytest.raises(TypeError, match=r"use tf\.scatter_nd"):
+            use()
+    assert v.numpy().tolist() == [1.0]
+
+
+def test_graphs_say_what_to_use_instead_of_protocol_buffers() -> None:
+    with pytest.raises(AttributeError, match=r"get_concrete_function\(\.\.\.\)\.graph"):
+        tf.Graph().as_graph_def()
+    graph = tf.function(lambda x: 2.0 * x).get_concrete_function(tf.TensorSpec([2])).graph
+    for name in ("as_graph_def", "get_operations", "get_tensor_by_name"):
+        with pytest.raises(AttributeError, match=rf"{name}.*print\(graph\).*gradtape\.save"):
+            getattr(graph, name)
+    assert "multiply" in str(graph)
+    assert not hasattr(graph, "absent")

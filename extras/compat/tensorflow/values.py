@@ -24,8 +24,7 @@ from .tensors import constant, convert_to_tensor, with_checked_shape
 
 def texts(value: Any) -> Any:
     """Return text as an array of bytes."""
-    held = value if hasattr(value, "array") else constant(value, string)
-    return np.asarray(held.array)
+    return np.asarray((value if hasattr(value, "array") else constant(value, string)).array)
 
 
 def each_text(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
