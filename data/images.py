@@ -62,7 +62,9 @@ def load_img(
     if color_mode not in _MODES:
         raise ValueError(f"load_img: color_mode is one of {list(_MODES)}, got {color_mode!r}")
     data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
-    image = images.open(io.BytesIO(data)).convert(_MODES[color_mode])
+    image = images.open(io.BytesIO(data))
+    if color_mode != "grayscale" or image.mode not in ("I;16", "I"):  # which have more than 8 bits
+        image = image.convert(_MODES[color_mode])
     if target_size is None:
         return image
     way = getattr(images.Resampling, interpolation.upper(), None)
