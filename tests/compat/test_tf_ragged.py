@@ -233,3 +233,22 @@ def test_graphs_say_what_to_use_instead_of_protocol_buffers() -> None:
             getattr(graph, name)
     assert "multiply" in str(graph)
     assert not hasattr(graph, "absent")
+
+
+def test_texts_are_compared_and_converted_as_bytes() -> None:
+    words = tf.constant(["a", "é"])
+    assert (words == b"a").numpy().tolist() == [True, False]
+    assert (words != "é".encode()).numpy().tolist() == [True, False]
+    assert (tf.constant([1.0]) == b"a") is False
+    assert tf.strings.bytes_split(["é"]).to_list() == [["é".encode()[:1], "é".encode()[1:]]]
+    assert tf.strings.upper(words).numpy().tolist() == [b"A", "é".encode()]
+    assert tf.strings.upper(words, encoding="utf-8").numpy().tolist() == [b"A", "É".encode()]
+    assert tf.strings.as_string([True, False]).numpy().tolist() == [b"true", b"false"]
+    assert tf.strings.to_number([str(2**53 + 1)], tf.int64).numpy().tolist() == [2**53 + 1]
+    with pytest.raises(ValueError, match=r"3\.7"):
+        tf.strings.to_number(["3.7"], tf.int32)
+
+
+def test_a_variable_of_texts_is_not_saved(tmp_path) -> None:
+    with pytest.raises(gt.saving.SaveError, match="a tensor of texts cannot be saved"):
+        tf.train.Checkpoint(words=tf.Variable(["a", "b"])).save(tmp_path / "c")

@@ -47,7 +47,7 @@ def as_string(
     kind = "e" if scientific else "f" if x.dtype.kind == "f" and not shortest else ""
     digits = f".{precision if precision >= 0 else 6}" if kind else ""
     wide = f"{fill}{width}" if width > 0 else ""
-    return each_text(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).encode(), x)
+    return each_text(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).lower().encode(), x)
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3) -> Any:
