@@ -309,7 +309,7 @@ class RaggedTensor:
             places = [np.arange(self._splits[i], self._splits[i + 1]) for i in chosen]
             inner = _picked(self.values, np.concatenate([np.zeros(0, "int64"), *places]))
             found: Any = self.from_row_lengths(inner, self._lengths[chosen])
-            if not rest:
+            if not rest or not len(found):
                 return found
             if isinstance(rest[0], slice):
                 return self.stacked([row[tuple(rest)] for row in found])

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.extend import as_shape, as_tensor, ops, sizes_differ
+from ..core.extend import Tensor, as_shape, as_tensor, ops, sizes_differ
 
 __all__ = ["SparseTensor"]
 
@@ -68,6 +68,12 @@ class SparseTensor:
                 )
         empty = as_tensor(np.full(self.shape, default_value or 0, self.dtype))
         return empty.at[self._places].set(self.values)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Return the largest of the given elements along axes; 0 where there are none."""
+        least: Any = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
+        found = ops["max"](self.to_dense(least), axis=axis, keepdims=keepdims)
+        return ops["where"](found == least, ops["zeros_like"](found), found)
 
     @property
     def _places(self) -> tuple[Any, ...]:

@@ -252,3 +252,21 @@ def test_texts_are_compared_and_converted_as_bytes() -> None:
 def test_a_variable_of_texts_is_not_saved(tmp_path) -> None:
     with pytest.raises(gt.saving.SaveError, match="a tensor of texts cannot be saved"):
         tf.train.Checkpoint(words=tf.Variable(["a", "b"])).save(tmp_path / "c")
+
+
+def test_the_largest_of_a_sparse_tensor_is_one_of_its_elements() -> None:
+    x = tf.SparseTensor([[0, 1], [2, 0], [2, 1]], [-3.0, -1.0, -2.0], [3, 2])
+    assert tf.sparse.reduce_max(x, axis=1).numpy().tolist() == [-3.0, 0.0, -1.0]
+    assert tf.sparse.reduce_max(x).item() == -1.0
+    whole = tf.SparseTensor([[0]], [-3], [2])
+    assert tf.sparse.reduce_max(whole, keepdims=True).numpy().tolist() == [-3]
+    v = tf.Variable([-3.0, -1.0, -2.0])
+    with tf.GradientTape() as tape:
+        y = tf.reduce_sum(tf.sparse.reduce_max(tf.SparseTensor(x.indices, v, [3, 2]), axis=1))
+    assert tape.gradient(y, v).numpy().tolist() == [1.0, 1.0, 0.0]
+
+
+def test_slices_of_rows_of_rows_keep_rows_without_elements() -> None:
+    x = tf.ragged.constant([[[1, 2], [3]], [], [[4]]])
+    assert x[:, :, :1].to_list() == [[[1], [3]], [], [[4]]]
+    assert x[:, 1:, 1:].to_list() == [[[]], [], []]

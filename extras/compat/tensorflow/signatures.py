@@ -392,7 +392,7 @@ union(a: raw, b: raw, validate_indices=True) = tf.sparse.of_sets('union', a, b)
 add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
 eye(num_rows, num_columns=None, dtype=tf.float32) =
     tf.sparse.from_dense(eye(num_rows, num_columns, dtype=dtype))
-reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_max(sp_input: raw, axis=None, keepdims=False) = sp_input.max(axis, keepdims)
 reduce_sum(sp_input, axis=None, keepdims=False) =
     tf.math.unwidened(sum(x := tf.sparse.dense(sp_input), axis, keepdims), x.array.dtype)
 to_dense(sp_input: raw, default_value: raw=0, validate_indices=True) =
