@@ -122,7 +122,7 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
             threads = os.cpu_count() or 1
         elif num_parallel_calls is not None:
             threads = positive("num_parallel_calls", num_parallel_calls)
-        return type(self)(steps.Map(self._source, map_func, threads))
+        return type(self)(steps.Map(self._source, steps.reading(self, map_func), threads))
 
     def filter(self, predicate: Callable[..., Any]) -> Self:
         """Leave out the elements for which a function returns False.
@@ -133,7 +133,7 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
             A function of an element. The parts of a tuple are separate arguments.
         """
         _check_function("filter", predicate)
-        return type(self)(steps.Filter(self._source, predicate))
+        return type(self)(steps.Filter(self._source, steps.reading(self, predicate)))
 
     def batch(self, batch_size: int, drop_remainder: bool = False) -> Self:
         """Stack elements into batches along a new first axis.
@@ -284,7 +284,8 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
         map_func
             A function of an element that returns a dataset.
         """
-        return type(self)(steps.FlatMap(self._source, _to_source(map_func)))
+        to_source = _to_source(steps.reading(self, map_func))
+        return type(self)(steps.FlatMap(self._source, to_source))
 
     def interleave(
         self, map_func: Callable[..., Dataset], cycle_length: int = 2, block_length: int = 1
@@ -302,7 +303,8 @@ class Dataset(CreatingMethods, GroupingMethods, Nested):
         """
         cycle = positive("cycle_length", cycle_length)
         block = positive("block_length", block_length)
-        return type(self)(steps.Interleave(self._source, _to_source(map_func), cycle, block))
+        to_source = _to_source(steps.reading(self, map_func))
+        return type(self)(steps.Interleave(self._source, to_source, cycle, block))
 
     def enumerate(self, start: int = 0) -> Self:
         """Pair each element with its number: ``(number, element)``.

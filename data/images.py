@@ -62,7 +62,9 @@ def load_img(
     if color_mode not in _MODES:
         raise ValueError(f"load_img: color_mode is one of {list(_MODES)}, got {color_mode!r}")
     data = path.read() if hasattr(path, "read") else Path(path).read_bytes()
-    image = images.open(io.BytesIO(data)).convert(_MODES[color_mode])
+    image = images.open(io.BytesIO(data))
+    if color_mode != "grayscale" or image.mode not in ("I;16", "I"):  # which have more than 8 bits
+        image = image.convert(_MODES[color_mode])
     if target_size is None:
         return image
     way = getattr(images.Resampling, interpolation.upper(), None)
@@ -210,7 +212,8 @@ class ImageDataGenerator:
     rotation_range
         The largest angle, in degrees.
     width_shift_range, height_shift_range
-        The largest shift: a part of the size below 1, otherwise pixels; or a list to choose from.
+        The largest shift: a part of the size below 1, otherwise pixels. An integer ``n`` stands for
+        whole pixels, fewer than ``n``. Or a list to choose from.
     brightness_range
         The smallest and largest factor; images then have values from 0 to 255.
     shear_range
@@ -451,9 +454,11 @@ class ImageDataGenerator:
 
 def _shift(given: Any, size: int) -> float:
     """Return a random shift in pixels."""
-    if np.ndim(given):
-        return float(np.random.choice(given) * np.random.choice([-1, 1]))  # noqa: NPY002
-    return float(np.random.uniform(-given, given) * (size if given < 1 else 1))  # noqa: NPY002
+    scale = size if np.max(given) < 1 else 1
+    if np.ndim(given) or (given and isinstance(given, (int, np.integer))):
+        # an integer n stands for the whole pixels below n, as in Keras
+        return float(np.random.choice(given) * np.random.choice([-1, 1]) * scale)  # noqa: NPY002
+    return float(np.random.uniform(-given, given) * scale)  # noqa: NPY002
 
 
 class ImageBatches(Iterator[Any]):

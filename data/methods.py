@@ -13,7 +13,7 @@ import numpy as np
 from ..core.extend import flatten, map_structure, outline, pack_like
 from .arrays import arrays_of, columns_of, copied, lists_stacked, of_one_dtype, owned
 from .sources import ArrayRows, Columns, Source, SourceStep, StoredElements, Stream
-from .steps import positive, true_of
+from .steps import positive, reading, true_of
 
 __all__ = ["CreatingMethods", "GroupingMethods"]
 
@@ -466,7 +466,7 @@ class GroupingMethods:
         >>> gt.data.Dataset.range(5).take_while(lambda x: x < 2).to_list()
         [0, 1]
         """
-        return type(self)(_While(self._source, predicate))
+        return type(self)(_While(self._source, reading(self, predicate)))
 
     def scan(self, initial_state: Any, scan_func: Callable[[Any, Any], Any]) -> Self:
         """Update a state with each element, and yield the function's outputs.
@@ -483,7 +483,7 @@ class GroupingMethods:
         >>> gt.data.Dataset.range(4).scan(0, lambda s, x: (s + x, s + x)).to_list()
         [0, 1, 3, 6]
         """
-        return type(self)(_Scan(self._source, initial_state, scan_func))
+        return type(self)(_Scan(self._source, initial_state, reading(self, scan_func)))
 
     def apply(self, transformation_func: Callable[[Any], Any]) -> Any:
         """Apply a function to the dataset and return its result.

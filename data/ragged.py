@@ -84,12 +84,17 @@ class RaggedTensor:
         rows = np.asarray(value_rowids, "int64")
         if np.any(np.diff(rows) < 0):
             raise ValueError(f"from_value_rowids: the numbers of rows fall: {rows.tolist()}")
-        count = int(rows[-1]) + 1 if nrows is None and len(rows) else int(nrows or 0)
+        least = int(rows[-1]) + 1 if len(rows) else 0
+        count = least if nrows is None else int(nrows)
+        if count < least or (least and rows[0] < 0):
+            raise ValueError(f"from_value_rowids: {rows.tolist()} are not all rows of {count}")
         return cls.from_row_lengths(values, np.bincount(rows, minlength=count))
 
     @classmethod
     def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None) -> Self:
         """Return the rows of a tensor, as far as ``lengths``, or without ``padding`` at the end."""
+        if lengths is not None and padding is not None:
+            raise ValueError("RaggedTensor.from_tensor: pass lengths or padding, got both")
         x = as_tensor(tensor)
         size = x.shape[1]
         if padding is not None:
@@ -116,6 +121,9 @@ class RaggedTensor:
         depth = _depth(lists) - 1 if rank is None else rank
         if depth < 1:
             return convert(lists)
+        flat = next((row for row in lists if not np.iterable(row)), None)
+        if flat is not None:
+            raise ValueError(f"RaggedTensor: {flat!r} is not in as many lists as other values")
         inner = [item for row in lists for item in row]
         made = cls.from_lists(inner, convert, depth - 1) if depth > 1 else convert(inner)
         return cls.from_row_lengths(made, np.array([len(row) for row in lists], "int64"))
@@ -301,7 +309,7 @@ class RaggedTensor:
             places = [np.arange(self._splits[i], self._splits[i + 1]) for i in chosen]
             inner = _picked(self.values, np.concatenate([np.zeros(0, "int64"), *places]))
             found: Any = self.from_row_lengths(inner, self._lengths[chosen])
-            if not rest:
+            if not rest or not len(found):
                 return found
             if isinstance(rest[0], slice):
                 return self.stacked([row[tuple(rest)] for row in found])
@@ -363,17 +371,21 @@ def _picked(values: Any, places: Any) -> Any:
 
 
 def _add_operators() -> None:
-    for name in "add sub mul truediv floordiv mod pow lt le gt ge".split():
+    compared = ("lt", "le", "gt", "ge", "eq", "ne")
+    for name in (*"add sub mul truediv floordiv mod pow".split(), *compared):
         function = getattr(operator, name)
         setattr(RaggedTensor, f"__{name}__", _binary(function))
-        if name not in ("lt", "le", "gt", "ge"):
+        if name not in compared:
             setattr(RaggedTensor, f"__r{name}__", _binary(lambda x, y, of=function: of(y, x)))
     for name, unary in (("neg", operator.neg), ("abs", abs)):
         setattr(RaggedTensor, f"__{name}__", _unary(unary))
 
 
 def _binary(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda self, other: self.map_values(function, other)
+    def method(self: Any, other: Any) -> Any:
+        return NotImplemented if other is None else self.map_values(function, other)
+
+    return method
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:

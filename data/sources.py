@@ -75,7 +75,10 @@ class Pass(Iterator[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the number of elements that were read, and the order of all."""
-        return {"done": self._done, "data": self._begun}
+        begun = self._begun
+        if not self._done and self._data is not None:  # the order of the pass that will begin
+            begun = self._data.state_dict()
+        return {"done": self._done, "data": begun}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to the place of another pass of the same pipeline; elements before it are read again.

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.extend import as_shape, as_tensor, ops, sizes_differ
+from ..core.extend import Tensor, as_shape, as_tensor, ops, sizes_differ
 
 __all__ = ["SparseTensor"]
 
@@ -53,9 +53,27 @@ class SparseTensor:
         return self.values.dtype
 
     def to_dense(self, default_value: Any = 0) -> Any:
-        """Return the tensor, with ``default_value`` for missing elements."""
+        """Return the tensor, with ``default_value`` for missing elements.
+
+        Raises
+        ------
+        ValueError
+            If an index is negative, or occurs twice.
+        """
+        if hasattr(self.indices.array, "__array__"):  # not in a trace
+            places = np.asarray(self.indices.numpy())
+            if np.any(places < 0) or len(np.unique(places, axis=0)) < len(places):
+                raise ValueError(
+                    f"SparseTensor: indices are not negative, and differ, got {places.tolist()}"
+                )
         empty = as_tensor(np.full(self.shape, default_value or 0, self.dtype))
         return empty.at[self._places].set(self.values)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Return the largest of the given elements along axes; 0 where there are none."""
+        least: Any = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
+        found = ops["max"](self.to_dense(least), axis=axis, keepdims=keepdims)
+        return ops["where"](found == least, ops["zeros_like"](found), found)
 
     @property
     def _places(self) -> tuple[Any, ...]:

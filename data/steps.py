@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import flatten
+from ..core.extend import flatten, map_structure
 from .arrays import arrays_of, gathered, owned, rows_of
 from .shuffling import Shuffle
 from .sources import Indexed, Source, SourceStep
@@ -34,13 +34,39 @@ __all__ = [
     "Unbatch",
     "Zip",
     "positive",
+    "reading",
     "sharded",
     "true_of",
 ]
 
 
+class Reading:
+    """A user's function that gets tensors of text instead of arrays, which ``texts`` makes."""
+
+    def __init__(self, fn: Callable[..., Any], texts: Callable[[Any], Any]) -> None:
+        self.fn, self.texts = fn, texts
+
+    def __call__(self, *parts: Any) -> Any:
+        return self.fn(*self.read(parts))
+
+    def read(self, element: Any) -> Any:
+        """Return an element with tensors of text."""
+
+        def leaf(x: Any) -> Any:
+            return self.texts(x) if type(x) is np.ndarray and x.dtype.kind in "OSU" else x
+
+        return map_structure(leaf, element)
+
+
+def reading(data: Any, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a user's function as a data set calls it, which may have tensors of text."""
+    return fn if data._of_texts is None else Reading(fn, data._of_texts)
+
+
 def called(who: str, fn: Callable[..., Any], element: Any) -> Any:
     """Return a user's function of an element; the parts of a tuple are its arguments."""
+    if isinstance(fn, Reading):
+        element, fn = fn.read(element), fn.fn
     parts = element if isinstance(element, tuple) else (element,)
     try:
         return fn(*parts)
@@ -54,6 +80,7 @@ def called(who: str, fn: Callable[..., Any], element: Any) -> Any:
 
 
 def _named(fn: Callable[..., Any]) -> str:
+    fn = fn.fn if isinstance(fn, Reading) else fn
     return str(getattr(fn, "__name__", fn))
 
 

@@ -287,10 +287,18 @@ def pad_sequences(
         if side not in ("pre", "post"):
             raise ValueError(f"pad_sequences: {name} must be 'pre' or 'post', got {side!r}")
     rows = [np.asarray(row) for row in sequences]
+    single = next((row for row in rows if not row.ndim), None)
+    if single is not None:
+        raise ValueError(f"pad_sequences: a sequence is a list or an array, got {single}")
     length = max(map(len, rows), default=0) if maxlen is None else maxlen
     rest = next((row.shape[1:] for row in rows if len(row)), ())
     found = np.full((len(rows), length, *rest), value, dtype)
     for line, row in zip(found, rows):
+        if len(row) and row.shape[1:] != rest:
+            raise ValueError(
+                f"pad_sequences: the elements of a sequence have shape {row.shape[1:]}, those "
+                f"of an earlier one {rest}"
+            )
         kept = row[max(len(row) - length, 0) :] if truncating == "pre" else row[:length]
         start = length - len(kept) if padding == "pre" else 0
         if len(kept):

@@ -150,7 +150,7 @@ def image(
 
 
 def trace_on(graph: bool = True, profiler: bool = False, profiler_outdir: Any = None) -> None:
-    """Warn that nothing is recorded: :func:`gradtape.profile` measures, ``graph.show()`` prints."""
+    """Warn that nothing is recorded: :func:`gradtape.profile` measures."""
     warn_user(
         "summary.trace_on: neither graphs nor profiles are written to event files; use "
         "gradtape.profile(), and print a function's graph",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -124,6 +124,15 @@ class Graph(BaseGraph):
         # the number of names, in a list that all graphs of a trace share
         self._names: list[int] = [0] if parent is None else parent._names
         self._named: dict[str, Size] = {} if parent is None or own_names else parent._named
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"a graph has no attribute {name!r}: print(graph) shows it, and graph.inputs, nodes and "
+            "outputs hold its parts; gradtape has no protocol buffers, and gradtape.save writes "
+            "functions to files",
+            name=name,
+            obj=self,
+        )
 
     # -- building --------------------------------------------------------------------------------
 

@@ -127,20 +127,21 @@ class Operators(Methods):
     def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return other // self, other % self
 
-    def _is_text(self, other: str | None) -> Any:
+    def _is_text(self, other: str | bytes | None) -> Any:
         """Return whether each element of an array of text is ``other``; numbers are not text."""
         held: Any = self
         if other is None or held.dtype.kind != "O":
             return False
-        return Tensor(np.asarray(held.array == other.encode()))
+        text = other.encode() if isinstance(other, str) else other
+        return Tensor(np.asarray(held.array == text))
 
     def __eq__(self, other: object) -> Any:
-        if other is None or isinstance(other, str):
+        if other is None or isinstance(other, (str, bytes)):
             return self._is_text(other)
         return _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        if other is None or isinstance(other, str):
+        if other is None or isinstance(other, (str, bytes)):
             found = self._is_text(other)
             return not found if found is False else ops["logical_not"](found)
         return _not_equal(self, other)

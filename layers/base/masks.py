@@ -176,10 +176,12 @@ def _of_a_file(layer: Any) -> bool:
 
 
 def in_rank(value: Any, wanted: Sequence[Any]) -> Any:
-    """Return a tensor with or without a last axis of size 1, as a shape has one or not."""
+    """Return a tensor with or without a last axis of size 1, if it has the shape only then."""
     shape = value.array.shape
-    if shape is not None and len(shape) == len(wanted) - 1 and wanted[-1] == 1:
+    if shape is None or any(map(sizes_differ, shape, wanted)):
+        return value
+    if len(shape) == len(wanted) - 1 and wanted[-1] == 1:
         return ops["expand_dims"](value, axis=-1)
-    if shape is not None and len(shape) == len(wanted) + 1 and shape[-1] == 1:
+    if len(shape) == len(wanted) + 1 and shape[-1] == 1:
         return ops["squeeze"](value, axis=-1)
     return value

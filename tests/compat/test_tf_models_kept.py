@@ -275,3 +275,18 @@ def test_a_source_of_seeds() -> None:
     layer = keras.layers.Dropout(0.5, seed=keras.random.SeedGenerator(3))
     assert layer(tf.ones(8), training=True).shape == (8,)
     assert gt.layers.Dense(1).name == "dense"
+
+
+@pytest.mark.parametrize("kind", ["functional", "sequential"])
+def test_an_input_gets_a_last_axis_only_if_all_other_sizes_fit(kind) -> None:
+    image = keras.Input((4, 4, 1))
+    layers = [keras.layers.Conv2D(2, 3, padding="same"), keras.layers.GlobalMaxPooling2D()]
+    if kind == "sequential":
+        model = keras.Sequential([image, *layers])
+    else:
+        model = keras.Model(image, layers[1](layers[0](image)))
+    assert model.predict(np.zeros((3, 4, 4), "float32"), verbose=0).shape == (3, 2)
+    assert model.predict(np.zeros((3, 4, 4, 1, 1), "float32"), verbose=0).shape == (3, 2)
+    for shape in [(3, 4, 1), (4, 4, 1), (3, 1, 4), (3, 4, 1, 1, 1)]:
+        with pytest.raises(ValueError, match=r"shape|images|axes"):
+            model.predict(np.zeros(shape, "float32"), verbose=0)

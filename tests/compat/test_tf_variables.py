@@ -164,3 +164,23 @@ def test_a_model_without_weights_is_in_a_checkpoint_as_it_is(tmp_path) -> None:
     checkpoint.step.assign(5)
     checkpoint.restore(path)
     assert checkpoint.step.numpy() == 3
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        lambda: tf.data.Dataset.range(12).shuffle(12).repeat(2).batch(5),
+        lambda: tf.data.Dataset.range(12).shuffle(6, reshuffle_each_iteration=False).batch(4),
+        lambda: tf.data.Dataset.from_generator(lambda: iter(range(9)), tf.int64).shuffle(4),
+    ],
+)
+def test_an_iterator_that_is_saved_before_its_first_element_keeps_its_order(
+    pipeline, tmp_path
+) -> None:
+    iterator = iter(pipeline())
+    path = tf.train.Checkpoint(iterator=iterator).save(tmp_path / "c")
+    wanted = [x.tolist() for x in iterator]
+    other = iter(pipeline())
+    for restored in (iterator, other):
+        tf.train.Checkpoint(iterator=restored).restore(path)
+        assert [x.tolist() for x in restored] == wanted

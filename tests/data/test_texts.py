@@ -161,3 +161,11 @@ def test_images_of_folders(tmp_path, capsys) -> None:
     assert gt.data.img_to_array(grey).shape == (2, 2, 1)
     back = gt.data.array_to_img(np.zeros((2, 2, 1)))
     assert np.asarray(back).shape == (2, 2)
+
+
+def test_a_deep_grayscale_image_keeps_its_values(tmp_path) -> None:
+    images = pytest.importorskip("PIL.Image")
+    deep = np.arange(24, dtype="uint16").reshape(4, 6) * 1000
+    images.fromarray(deep).save(tmp_path / "deep.png")
+    found = gt.data.img_to_array(gt.data.load_img(tmp_path / "deep.png", "grayscale"))
+    np.testing.assert_array_equal(found[..., 0], deep)

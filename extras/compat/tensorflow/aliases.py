@@ -273,7 +273,7 @@ ALIASES: dict[str, dict[str, str]] = {
 _REPLACEMENTS = """
 Example: h5py or NumPy's files
 Ftrl: Adagrad
-Graph: gradtape.function(f).get_concrete_function(...).graph
+Graph: eager code; print(tf.function(f).get_concrete_function(...).graph) shows a trace
 Lambda: tf.keras.layers.Activation, which takes any function of a tensor
 RemoteMonitor: tf.keras.callbacks.LambdaCallback
 Session: eager code: ops run when they are called

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from itertools import accumulate, zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -284,12 +284,14 @@ def scattered(x: Any, op: str, indices: Any, updates: Any) -> Any:
 
 
 @adapts("Tensor")
-class IndexedSlices(NamedTuple):
+class IndexedSlices:
     """Slices along the first axis, and their indices, for ``Variable.scatter_add`` and others."""
 
-    values: Any
-    indices: Any
-    dense_shape: Any = None
+    def __init__(self, values: Any, indices: Any, dense_shape: Any = None) -> None:
+        self.values, self.indices, self.dense_shape = values, indices, dense_shape
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise TypeError("use tf.scatter_nd(indices[:, None], values, dense_shape)")
 
 
 def scatter(variable: Any, op: str, indices: Any, updates: Any) -> Any:
@@ -310,9 +312,7 @@ def _methods() -> dict[str, Any]:
         def at_places(self: Any, indices: Any, updates: Any, name: Any = None) -> Any:
             return scatter(self, op, indices, updates)
 
-        def of_slices(
-            self: Any, sparse_delta: Any, use_locking: Any = False, name: Any = None
-        ) -> Any:
+        def of_slices(self: Any, sparse_delta: Any, use_locking: Any = 0, name: Any = None) -> Any:
             if not isinstance(sparse_delta, IndexedSlices):
                 raise TypeError(f"{op}: pass a tf.IndexedSlices(values, indices)")
             return scatter(self, op, sparse_delta.indices, sparse_delta.values)

@@ -219,8 +219,7 @@ def _path(export_dir: str | os.PathLike[str]) -> str:
 
 def _file(path: Any) -> str:
     """Return the file for a path, which TensorFlow's programs give without an extension."""
-    name = os.fspath(path)
-    return name if name.endswith(".h5") else f"{name}.h5"
+    return os.fspath(path).removesuffix(".h5") + ".h5"
 
 
 class _Restored:

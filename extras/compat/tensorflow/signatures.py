@@ -392,7 +392,7 @@ union(a: raw, b: raw, validate_indices=True) = tf.sparse.of_sets('union', a, b)
 add(a: raw, b: raw, threshold=0) = tf.sparse.from_dense(tf.sparse.dense(a) + tf.sparse.dense(b))
 eye(num_rows, num_columns=None, dtype=tf.float32) =
     tf.sparse.from_dense(eye(num_rows, num_columns, dtype=dtype))
-reduce_max(sp_input, axis=None, keepdims=False) = max(tf.sparse.dense(sp_input), axis, keepdims)
+reduce_max(sp_input: raw, axis=None, keepdims=False) = sp_input.max(axis, keepdims)
 reduce_sum(sp_input, axis=None, keepdims=False) =
     tf.math.unwidened(sum(x := tf.sparse.dense(sp_input), axis, keepdims), x.array.dtype)
 to_dense(sp_input: raw, default_value: raw=0, validate_indices=True) =
@@ -410,8 +410,8 @@ join(inputs, separator='') =
 length(input: raw, unit='BYTE') = tf.strings.each_text(
     lambda text: len(text if unit == 'BYTE' else text.decode()), tf.strings.texts(input),
     dtype='int32')
-lower(input: raw, encoding='') =
-    tf.strings.each_text(lambda text: text.decode().lower().encode(), tf.strings.texts(input))
+lower(input: raw, encoding='') = tf.strings.each_text(lambda text: text.decode().lower().encode()
+    if encoding else text.lower(), tf.strings.texts(input))
 strip(input: raw) = tf.strings.each_text(lambda text: text.strip(), tf.strings.texts(input))
 substr(input: raw, pos, len: raw, unit='BYTE') = tf.strings.each_text(
     lambda text, begin, count: text[begin:][:count] if unit == 'BYTE'
@@ -421,7 +421,7 @@ regex_replace(input: raw, pattern: raw, rewrite: raw, replace_global=True) =
     0 if replace_global else 1), tf.strings.texts(input))
 split(input: raw, sep: raw=None, maxsplit=-1) =
     tf.strings.parts(lambda text: text.split(sep or None, maxsplit), input)
-bytes_split(input: raw) = tf.strings.parts(list, input)
+bytes_split(input: raw) = tf.strings.parts(lambda text: [bytes([x]) for x in text.encode()], input)
 unicode_split(input: raw, input_encoding: raw) = tf.strings.parts(list, input)
 unicode_decode(input: raw, input_encoding: raw) =
     tf.strings.parts(lambda text: list(mapped(ord, text)), input)
@@ -431,9 +431,10 @@ reduce_join(inputs: raw, axis: raw=None, separator='') = tf.strings.joined(
     lambda row: separator.join([word.decode() for word in row]),
     tf.strings.texts(inputs).reshape(-1) if axis is None else inputs)
 to_number(input: raw, out_type=tf.float32) =
-    cast(tf.strings.each_text(float, tf.strings.texts(input), dtype='float64'), out_type)
-upper(input: raw, encoding='') =
-    tf.strings.each_text(lambda text: text.decode().upper().encode(), tf.strings.texts(input))
+    tf.strings.each_text(int if cast(0, out_type).dtype.kind == 'i' else float,
+    tf.strings.texts(input), dtype=cast(0, out_type).dtype)
+upper(input: raw, encoding='') = tf.strings.each_text(lambda text: text.decode().upper().encode()
+    if encoding else text.upper(), tf.strings.texts(input))
 """,
     "tf.signal": """
 fft(input) = fft.fft(input)

@@ -70,7 +70,7 @@ def convert_to_tensor(
     if dtype is None:
         if type(value) is Tensor and type(value.array) is _ARRAY:
             return value
-        if type(value) is _ARRAY:
+        if type(value) is _ARRAY and value.dtype.kind not in "OSU":
             return gradtape.as_tensor(value)
     if isinstance(value, ValueHolder):
         value = value.value  # as_tensor would return one tensor for all reads under a tape
@@ -79,7 +79,7 @@ def convert_to_tensor(
             return constant(value, dtype_hint)
         except (TypeError, ValueError, OverflowError):
             pass  # it is only a hint
-    if dtype is None and isinstance(value, (Tensor, np.ndarray, np.generic)):
+    if dtype is None and isinstance(value, (Tensor, np.number, np.bool_)):
         return gradtape.as_tensor(value)
     return constant(value, dtype)
 
@@ -120,12 +120,13 @@ def _usual_dtype(value: Any) -> Any:
 def _is_text(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return len(value) > 0 and all(_is_text(item) for item in value)
-    return isinstance(value, (str, bytes)) or getattr(
-        getattr(value, "dtype", None), "kind", ""
-    ) in ("U", "S", "O")
+    kind = getattr(getattr(value, "dtype", None), "kind", "-")
+    return isinstance(value, (str, bytes)) or kind in "USO"
 
 
 def _encoded(value: Any) -> bytes:
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"a text is str or bytes, got {value!r}; read numbers with astype(float)")
     return value.encode() if isinstance(value, str) else bytes(value)
 
 

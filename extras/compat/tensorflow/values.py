@@ -24,8 +24,7 @@ from .tensors import constant, convert_to_tensor, with_checked_shape
 
 def texts(value: Any) -> Any:
     """Return text as an array of bytes."""
-    held = value if hasattr(value, "array") else constant(value, string)
-    return np.asarray(held.array)
+    return np.asarray((value if hasattr(value, "array") else constant(value, string)).array)
 
 
 def each_text(function: Callable[..., Any], *values: Any, dtype: Any = object) -> Any:
@@ -48,7 +47,7 @@ def as_string(
     kind = "e" if scientific else "f" if x.dtype.kind == "f" and not shortest else ""
     digits = f".{precision if precision >= 0 else 6}" if kind else ""
     wide = f"{fill}{width}" if width > 0 else ""
-    return each_text(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).encode(), x)
+    return each_text(lambda n: f"{{:{wide}{digits}{kind}}}".format(n).lower().encode(), x)
 
 
 def format(template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3) -> Any:

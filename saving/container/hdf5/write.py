@@ -184,6 +184,8 @@ def _index(item: DatasetItem) -> bytes:
 def _raw(array: Array) -> memoryview:
     """Return an array's elements as bytes: C order, little endian; without a copy if possible."""
     plain = np.ascontiguousarray(array)
+    if plain.dtype.hasobject:
+        raise SaveError("a tensor of texts cannot be saved: tensors in files hold numbers")
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     return plain.reshape(-1).view(np.uint8).data
 
