@@ -154,7 +154,10 @@ def _named(distribution: Distribution | DeclaringFolder) -> tuple[str, str]:
     if not name or not version:  # in another form: the library parses all of it, which is slow
         metadata = distribution.metadata
         # without a field, Python gives None, and the package importlib_metadata an error
-        name, version = [metadata[x] if x in metadata else "" for x in ("Name", "Version")]
+        name, version = [
+            metadata[x] if x in metadata else ""  # noqa: SIM401
+            for x in ("Name", "Version")
+        ]
     if not name or not version:
         raise PluginError("there is no name, or no version")
     return name, version
