@@ -505,3 +505,9 @@ def from_dlpack(
         raise BufferError(f"from_dlpack: {str(error).removeprefix('asarray: ')}") from None
     except (AttributeError, BufferError, TypeError) as error:
         raise type(error)(f"from_dlpack: {error}") from None
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        # NumPy's, for dtypes such as bfloat16
+        dtype = getattr(x, "dtype", "unknown")
+        raise BufferError(f"from_dlpack: dtype {dtype}: {error}") from None

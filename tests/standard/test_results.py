@@ -158,6 +158,12 @@ def test_tensors_come_back_from_dlpack_as_they_are() -> None:
     assert gt.from_dlpack(np.ones(2), copy=True).tolist() == [1.0, 1.0]
 
 
+def test_dtypes_that_numpy_lacks_are_buffer_errors() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(BufferError, match=r"from_dlpack: dtype torch\.bfloat16"):
+        gt.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
+
+
 def test_dlpack_moves_between_a_device_and_the_host() -> None:
     plugin = pretend_gpu.Plugin("second")
     with gt.register_plugin(plugin, "second"):
