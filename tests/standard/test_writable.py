@@ -241,6 +241,27 @@ def test_elements_that_an_array_of_indices_chose_are_copies_in_traces_too() -> N
     np.testing.assert_array_equal(y, A)
 
 
+def test_where_a_view_is_read_does_not_change_its_gradients() -> None:
+    x = gt.constant(A)
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.writable(x)
+        part = y[0]
+        y *= 2.0
+        with tape.stop_recording():
+            assert part.tolist() == (2.0 * A[0]).tolist()
+        total = gt.sum(part)
+    assert tape.gradient(total, x).tolist() == [[2.0] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_a_view_can_be_read_in_a_trace_and_after_it() -> None:
+    y = gt.writable(A)
+    part = y[0]
+    y *= 2.0
+    assert gt.function(lambda x: gt.sum(part) * x)(1.0).item() == 2.0 * A[0].sum()
+    assert part.tolist() == (2.0 * A[0]).tolist()
+
+
 def test_views_in_traces_need_known_sizes() -> None:
     def run(x: Any) -> Any:
         y = gt.writable(x)

@@ -28,6 +28,7 @@ from ....core.extend import (
     active_tapes,
     as_tensor,
     is_open,
+    is_transformed,
     map_structure,
     public_package,
 )
@@ -72,8 +73,8 @@ class WritableArray(ValueHolder):
         #: The positions of the elements in the base, or a function that returns them, or None if
         #: they were copied.
         self._locate = locate
-        #: What the base held when this view was last read.
-        self._seen = None if base is None else base._held
+        #: What the base held when this view was last read, and the trace that read it.
+        self._seen = None if base is None else (base._held, active_graph.get())
 
     def _positions(self) -> Any:
         """Return the positions of the elements in the array that holds them."""
@@ -106,12 +107,22 @@ class WritableArray(ValueHolder):
     @property
     def value(self) -> Tensor:
         """The current value, as a tensor."""
-        if self._base is not None and self._base._held is not self._seen:
+        base = self._base
+        if base is not None and not self._is_current(base._held):
             places = self._positions()
             if self._base is not None:  # it is no copy
-                self._seen = self._base._held
-                self._held = self._seen.reshape(-1)[places]
+                self._seen = base._held, active_graph.get()
+                self._held = base._held.reshape(-1)[places]
         return self._held
+
+    def _is_current(self, whole: Tensor) -> bool:
+        """Return whether the elements were read from ``whole`` as the tapes and trace need it."""
+        assert self._seen is not None
+        held, (seen, graph) = self._held, self._seen
+        if seen is not whole or (graph is not active_graph.get() and is_transformed(held.array)):
+            return False
+        tapes = active_tapes.get()
+        return not any(whole.id in t.records and held.id not in t.records for t in tapes)
 
     @property
     def array(self) -> Any:
