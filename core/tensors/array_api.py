@@ -292,7 +292,7 @@ def asarray(
     >>> gt.asarray([1, 2], dtype="float32").tolist()
     [1.0, 2.0]
     """
-    if isinstance(obj, Operators) and dtype is not None and obj.dtype == as_dtype(dtype):
+    if isinstance(obj, Operators) and dtype is not None and as_tensor(obj).dtype == as_dtype(dtype):
         dtype = None  # a cast would be a new tensor in a trace
     result = _converted(obj, dtype, device=device)
     kept = isinstance(obj, Operators) and result.array is as_tensor(obj).array

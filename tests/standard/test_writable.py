@@ -262,6 +262,24 @@ def test_a_view_can_be_read_in_a_trace_and_after_it() -> None:
     assert part.tolist() == (2.0 * A[0]).tolist()
 
 
+def test_traced_functions_take_the_current_value() -> None:
+    total = gt.function(lambda y: gt.sum(y * y))
+    y = gt.writable([1.0, 2.0])
+    assert total(y).item() == 5.0
+    y[0] = 3.0
+    assert total(y).item() == total(y.value).item() == 13.0
+    assert gt.grad(lambda x: total(gt.writable(x)))(y.value).tolist() == [6.0, 4.0]
+
+    @gt.function
+    def written(y: Any) -> Any:
+        y[0] = 9.0
+        return y
+
+    with pytest.raises(TypeError, match=r"gradtape\.writable"):
+        written(y)
+    assert y.tolist() == [3.0, 2.0]
+
+
 def test_views_in_traces_need_known_sizes() -> None:
     def run(x: Any) -> Any:
         y = gt.writable(x)

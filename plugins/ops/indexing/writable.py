@@ -53,6 +53,8 @@ class WritableArray(ValueHolder):
 
     __slots__ = ("__weakref__", "_base", "_held", "_locate", "_seen")
 
+    _by_value = True
+
     if TYPE_CHECKING:  # the tensor's, from the loops below
 
         @property
