@@ -280,6 +280,29 @@ def test_traced_functions_take_the_current_value() -> None:
     assert y.tolist() == [3.0, 2.0]
 
 
+def test_transforms_take_functions_that_return_writable_arrays() -> None:
+    def cube(x: Any) -> Any:
+        y = gt.writable(x)
+        y *= y * y
+        return y
+
+    x = gt.constant(2.0)
+    assert gt.grad(cube)(x).item() == 12.0
+    assert gt.hessian(cube)(x).item() == 12.0
+    assert [y.item() for y in gt.value_and_grad(cube)(x)] == [8.0, 12.0]
+    with pytest.warns(gt.errors.BrokenPathWarning):
+        gt.jvp(lambda x: gt.writable(float(x) * x), (x,), (x,))
+
+
+def test_custom_gradients_take_writable_arrays() -> None:
+    @gt.custom_gradient
+    def doubled(x: Any) -> Any:
+        return x * 2.0, lambda g: g * 2.0
+
+    x = gt.constant([1.0, 3.0])
+    assert gt.grad(lambda x: gt.sum(doubled(gt.writable(x))))(x).tolist() == [2.0, 2.0]
+
+
 def test_views_in_traces_need_known_sizes() -> None:
     def run(x: Any) -> Any:
         y = gt.writable(x)
