@@ -18,6 +18,7 @@ from ..base.tree import flatten, pack_like, structure
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
+from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
 from .arguments import key_of, name_of
 
@@ -248,7 +249,7 @@ def _of_tensors(count: int) -> ArgumentLayout:
 
 def as_argument(leaf: Any) -> Any:
     """Return an argument as a tensor, unless it is a Python value."""
-    if isinstance(leaf, (Tensor, Variable, np.ndarray, np.generic)):
+    if isinstance(leaf, (Tensor, ValueHolder, np.ndarray, np.generic)):
         return as_tensor(leaf)
     return leaf
 

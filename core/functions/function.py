@@ -33,6 +33,7 @@ from ..graphs.graph import Graph
 from ..graphs.optimize import prune
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from ..tensors.value_holder import ValueHolder
 from .arguments import (
     as_declared,
     conflicting_sizes,
@@ -381,7 +382,9 @@ class Function(Generic[P, R]):
                         sized.append((*self._named[i], tensors[-1].shape))
                 leaves.append(spec)
                 key.append(None)
-            elif isinstance(leaf, (Tensor, np.ndarray, np.generic)):
+            elif isinstance(leaf, (Tensor, np.ndarray, np.generic)) or (
+                isinstance(leaf, ValueHolder) and leaf._by_value
+            ):
                 tensor = as_tensor(leaf)
                 shape, dtype = tensor.array.shape, tensor.array.dtype
                 tensors.append(tensor)

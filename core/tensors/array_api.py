@@ -246,6 +246,9 @@ class finfo:
     def __hash__(self) -> int:
         return hash(self.dtype)
 
+    def __reduce__(self) -> Any:
+        return finfo, (self.dtype,)
+
     def __repr__(self) -> str:
         return repr(self._info)
 
@@ -289,6 +292,8 @@ def asarray(
     >>> gt.asarray([1, 2], dtype="float32").tolist()
     [1.0, 2.0]
     """
+    if isinstance(obj, Operators) and dtype is not None and as_tensor(obj).dtype == as_dtype(dtype):
+        dtype = None  # a cast would be a new tensor in a trace
     result = _converted(obj, dtype, device=device)
     kept = isinstance(obj, Operators) and result.array is as_tensor(obj).array
     if copy is False and not kept:
@@ -500,3 +505,9 @@ def from_dlpack(
         raise BufferError(f"from_dlpack: {str(error).removeprefix('asarray: ')}") from None
     except (AttributeError, BufferError, TypeError) as error:
         raise type(error)(f"from_dlpack: {error}") from None
+    except RuntimeError as error:
+        if type(error) is not RuntimeError:
+            raise
+        # NumPy's, for dtypes such as bfloat16
+        dtype = getattr(x, "dtype", "unknown")
+        raise BufferError(f"from_dlpack: dtype {dtype}: {error}") from None

@@ -18,6 +18,8 @@ class ValueHolder(Operators):
     __slots__ = ()
 
     value: Any
+    #: Whether functions that are traced take the value as a tensor, rather than read the object.
+    _by_value = False
 
     def handle(self) -> Tensor:
         """Return the value without watching the object."""

@@ -21,6 +21,7 @@ from ..errors import TraceError
 from ..tape.tape import GradientTape
 from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor
+from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
 from .vmap import transform_of
 
@@ -145,7 +146,7 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
 
 
 def real_scalar(value: Any, name: str) -> Tensor:
-    result = value.value if isinstance(value, Variable) else value
+    result = value.value if isinstance(value, ValueHolder) else value
     if not isinstance(result, Tensor):
         raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
     if result.dtype.kind != "f":

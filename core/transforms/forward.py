@@ -22,6 +22,7 @@ from ..tape.reads import ReadReason, Reads, numbers_of
 from ..tensors.convert import as_tensor
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
+from ..tensors.value_holder import ValueHolder
 from ..tensors.variable import Variable
 from .forward_rules import check_linear, push_forward, transposed
 
@@ -142,7 +143,7 @@ class ForwardAccumulator(Recorder):
         zero = unconnected_kind(unconnected_gradients) is UnconnectedGradients.ZERO
         results = []
         for leaf in flatten(primals):
-            handle = leaf.handle() if isinstance(leaf, Variable) else leaf
+            handle = leaf.handle() if isinstance(leaf, ValueHolder) else leaf
             if not isinstance(handle, Tensor):
                 raise TypeError(f"jvp: expected a Tensor or Variable, got {type(leaf).__name__}")
             tangent = self.records.get(handle.id)
@@ -153,7 +154,8 @@ class ForwardAccumulator(Recorder):
 
     def lacking(self, results: Sequence[Any]) -> list[str]:
         """Return the reasons why tangents of results lack a part."""
-        ids = [leaf.id for leaf in results if isinstance(leaf, (Tensor, Variable))]
+        handles = [leaf.handle() if isinstance(leaf, ValueHolder) else leaf for leaf in results]
+        ids = [handle.id for handle in handles if isinstance(handle, Tensor)]
         reasons = [self._lost[id] for id in ids if id in self._lost]
         if any(self.records.get(id) is None for id in ids):
             reasons += self._reads  # a result may depend on a value that was read

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ def test_limits_of_dtypes_are_python_floats(dtype: str) -> None:
         assert (ours.bits, ours.dtype, repr(ours)) == (theirs.bits, theirs.dtype, repr(theirs))
         assert ours == gt.finfo(dtype)
         assert hash(ours) == hash(gt.finfo(dtype))
+        assert pickle.loads(pickle.dumps(ours)) == ours
     x = gt.ones(2, "float32")
     assert (x + gt.finfo("float64").eps).dtype == "float32"
     assert gt.iinfo("int8").max == 127
@@ -124,6 +126,9 @@ def test_copies_are_made_as_asked() -> None:
     assert gt.asarray(x) is x
     same = gt.asarray(x, copy=False, dtype="float32", device="numpy:cpu")
     assert same.array is x.array
+    for run in (gt.function, gt.vmap):  # where a cast to the same dtype would be a new value
+        kept = run(lambda x: gt.asarray(x, copy=False, dtype="float32"))(x)
+        assert kept.tolist() == [1.0, 2.0]
     assert gt.asarray(x, copy=True) is not x
     v = gt.Variable(x)
     assert gt.asarray(v, copy=False).tolist() == [1.0, 2.0]
@@ -151,6 +156,12 @@ def test_tensors_come_back_from_dlpack_as_they_are() -> None:
     with pytest.raises(BufferError, match="from_dlpack: ndarray may change and a tensor never"):
         gt.from_dlpack(np.ones(2), copy=False)
     assert gt.from_dlpack(np.ones(2), copy=True).tolist() == [1.0, 1.0]
+
+
+def test_dtypes_that_numpy_lacks_are_buffer_errors() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(BufferError, match=r"from_dlpack: dtype torch\.bfloat16"):
+        gt.from_dlpack(torch.ones(2, dtype=torch.bfloat16))
 
 
 def test_dlpack_moves_between_a_device_and_the_host() -> None:

@@ -96,6 +96,11 @@ def test_expm1_of_complex_zeros_keeps_the_sign_of_the_imaginary_part() -> None:
         assert (np.signbit(found.real), np.signbit(found.imag)) == (False, np.signbit(b))
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_expm1_of_lists_of_complex_numbers_has_its_limits() -> None:
+    assert gt.expm1([complex(np.inf, 0.0), 0j]).tolist() == [complex(np.inf, 0.0), 0j]
+
+
 def test_expm1_of_complex_numbers_has_gradients_of_both_orders() -> None:
     z = gt.constant([1e-9 + 1e-9j, 2.0 - 1.0j, -3.0 + 0.5j], "complex128")
     first = gt.grad(lambda z: gt.real(gt.sum(gt.expm1(z))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -162,6 +164,173 @@ def test_random_views_of_views_share_what_is_written() -> None:
         assert len(pools[0]) == len(pools[1])
         for wanted, found in zip(*pools, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+VIEWS: list[Callable[[Any], Any]] = [
+    lambda y: np.array_split(y, 2)[0],
+    lambda y: np.vsplit(y, 3)[1],
+    lambda y: np.hsplit(y, 2)[0],
+    lambda y: np.dsplit(y[None], 2)[1],
+    lambda y: np.rollaxis(y, 1)[0],
+    lambda y: np.real(y)[0],
+    lambda y: y.real[0],
+    lambda y: np.atleast_1d(np.ones(2), y)[1][0],
+    lambda y: np.atleast_3d(y)[0],
+    lambda y: np.broadcast_arrays(np.ones(4), y)[1][0],
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_results_that_are_views_in_numpy_are_views(view: Callable[[Any], Any]) -> None:
+    wanted, found = np.array(A), gt.writable(A)
+    for y in (wanted, found):
+        part = view(y)
+        y[0, 0] = 5.0
+        part *= 2.0
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda y: y.diagonal(),
+        lambda y: np.diagonal(y, 1)[::2],
+        lambda y: np.linalg.diagonal(y[None])[0],
+        lambda y: np.broadcast_to(y, (2, 3, 4))[1],
+    ],
+)
+def test_views_that_are_read_only_in_numpy_follow_the_base(view: Callable[[Any], Any]) -> None:
+    wanted, found = np.array(A), gt.writable(A)
+    parts = view(wanted), view(found)
+    for y, part in zip((wanted, found), parts, strict=True):
+        y *= 3.0
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 1.0
+    np.testing.assert_array_equal(*parts)
+    for copied in (parts[1].copy(), parts[1] + 0.0):
+        copied[0] = 1.0
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_linalgs_diagonal_is_that_of_the_last_axes() -> None:
+    wanted, found = np.arange(8.0).reshape(2, 2, 2), gt.writable(np.arange(8.0).reshape(2, 2, 2))
+    parts = [
+        (np.linalg.diagonal(y), xp.linalg.diagonal(y), np.diagonal(y))
+        for y, xp in ((wanted, np), (found, found.__array_namespace__()))
+    ]
+    for y in (wanted, found):
+        y *= y
+    for theirs, ours in zip(*parts, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_elements_that_an_array_of_indices_chose_are_copies_in_traces_too() -> None:
+    def run(x: Any, i: Any) -> Any:
+        y = gt.writable(x)
+        part = y[i]
+        part[...] = 9.0
+        return y * gt.sum(part)
+
+    x, i = gt.constant(A), gt.constant([1, 0])
+    np.testing.assert_array_equal(run(x, i), A * 72.0)
+    np.testing.assert_array_equal(gt.function(run)(x, i), A * 72.0)
+    y, places = gt.writable(A), [0]
+    part = y[places]
+    places[0] = 99
+    part[...] = 9.0
+    np.testing.assert_array_equal(y, A)
+
+
+def test_where_a_view_is_read_does_not_change_its_gradients() -> None:
+    x = gt.constant(A)
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = gt.writable(x)
+        part = y[0]
+        y *= 2.0
+        with tape.stop_recording():
+            assert part.tolist() == (2.0 * A[0]).tolist()
+        total = gt.sum(part)
+    assert tape.gradient(total, x).tolist() == [[2.0] * 4, [0.0] * 4, [0.0] * 4]
+
+
+def test_a_view_can_be_read_in_a_trace_and_after_it() -> None:
+    y = gt.writable(A)
+    part = y[0]
+    y *= 2.0
+    assert gt.function(lambda x: gt.sum(part) * x)(1.0).item() == 2.0 * A[0].sum()
+    assert part.tolist() == (2.0 * A[0]).tolist()
+
+
+def test_traced_functions_take_the_current_value() -> None:
+    total = gt.function(lambda y: gt.sum(y * y))
+    y = gt.writable([1.0, 2.0])
+    assert total(y).item() == 5.0
+    y[0] = 3.0
+    assert total(y).item() == total(y.value).item() == 13.0
+    assert gt.grad(lambda x: total(gt.writable(x)))(y.value).tolist() == [6.0, 4.0]
+
+    @gt.function
+    def written(y: Any) -> Any:
+        y[0] = 9.0
+        return y
+
+    with pytest.raises(TypeError, match=r"gradtape\.writable"):
+        written(y)
+    assert y.tolist() == [3.0, 2.0]
+
+
+def test_transforms_take_functions_that_return_writable_arrays() -> None:
+    def cube(x: Any) -> Any:
+        y = gt.writable(x)
+        y *= y * y
+        return y
+
+    x = gt.constant(2.0)
+    assert gt.grad(cube)(x).item() == 12.0
+    assert gt.hessian(cube)(x).item() == 12.0
+    assert [y.item() for y in gt.value_and_grad(cube)(x)] == [8.0, 12.0]
+    with pytest.warns(gt.errors.BrokenPathWarning):
+        gt.jvp(lambda x: gt.writable(float(x) * x), (x,), (x,))
+
+
+def test_custom_gradients_take_writable_arrays() -> None:
+    @gt.custom_gradient
+    def doubled(x: Any) -> Any:
+        return x * 2.0, lambda g: g * 2.0
+
+    x = gt.constant([1.0, 3.0])
+    assert gt.grad(lambda x: gt.sum(doubled(gt.writable(x))))(x).tolist() == [2.0, 2.0]
+
+
+def test_views_in_traces_need_known_sizes() -> None:
+    def run(x: Any) -> Any:
+        y = gt.writable(x)
+        y[0, 1:] = 5.0
+        y[1][0] = 5.0
+        return y
+
+    assert gt.function(run)(gt.constant(A)).tolist() == run(A).tolist()
+    traced = gt.function(run, input_signature=[gt.TensorSpec((None, 4), "float64")])
+    with pytest.raises(TypeError, match=r"sizes that are unknown.*assign to the array itself"):
+        traced(gt.constant(A))
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda y: pickle.loads(pickle.dumps(y))]
+)
+def test_copies_and_pickles_of_views_are_arrays_of_their_own(
+    copied: Callable[[Any], Any],
+) -> None:
+    y = gt.writable(A)
+    for part in (y, y[0], y.T[1:]):
+        other = copied(part)
+        np.testing.assert_array_equal(other, part)
+        other[0] = 9.0
+        assert 9.0 not in np.asarray(part)
+    np.testing.assert_array_equal(y, A)
+    x = gt.constant(A)
+    assert gt.grad(lambda x: gt.sum(copy.copy(gt.writable(x)[1])))(x).tolist()[1] == [1.0] * 4
 
 
 def test_a_writable_array_is_an_array_of_the_standard() -> None:

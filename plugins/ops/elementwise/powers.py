@@ -278,6 +278,8 @@ class _Expm1(UnaryOp):
     __slots__ = ()
 
     def __call__(self, x: Any, name: str | None = None) -> Tensor:
+        if type(x) in (list, tuple):
+            x = as_tensor(x)
         if type(x) is complex or getattr(getattr(x, "dtype", None), "kind", None) == "c":
             return _complex_expm1(x)
         return super().__call__(x)

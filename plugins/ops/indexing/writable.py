@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,15 +27,22 @@ from ....core.extend import (
     active_graph,
     active_tapes,
     as_tensor,
+    is_open,
+    is_transformed,
     map_structure,
     public_package,
 )
 
 #: The functions, methods and attributes whose results are views in NumPy, if it need not copy.
 _VIEWS = frozenset(
-    "T atleast_1d atleast_2d atleast_3d expand_dims flip fliplr flipud mT matrix_transpose "
-    "moveaxis permute_dims ravel reshape rot90 split squeeze swapaxes transpose unstack".split()
+    "T array_split broadcast_to diagonal dsplit expand_dims flip fliplr flipud hsplit mT "
+    "matrix_transpose moveaxis permute_dims ravel reshape rollaxis rot90 split squeeze swapaxes "
+    "transpose unstack vsplit".split()
 )
+#: Those that return a view of each of their arguments.
+_VIEWS_OF_EACH = frozenset("atleast_1d atleast_2d atleast_3d broadcast_arrays".split())
+#: The indices of which NumPy copies the elements.
+_COPYING = (bool, list, np.bool_, np.ndarray, Operators)
 #: Modules that search by comparing values. Their steps differ from the result by less than a
 #: tolerance, but the derivatives of the steps may be any.
 _SEARCHES = frozenset({"scipy.optimize._bracket", "scipy.optimize._chandrupatla"})
@@ -45,6 +52,8 @@ class WritableArray(ValueHolder):
     """A tensor in a place where libraries may write: see :func:`gradtape.writable`."""
 
     __slots__ = ("__weakref__", "_base", "_held", "_locate", "_seen")
+
+    _by_value = True
 
     if TYPE_CHECKING:  # the tensor's, from the loops below
 
@@ -66,8 +75,8 @@ class WritableArray(ValueHolder):
         #: The positions of the elements in the base, or a function that returns them, or None if
         #: they were copied.
         self._locate = locate
-        #: What the base held when this view was last read.
-        self._seen = None if base is None else base._held
+        #: What the base held when this view was last read, and the trace that read it.
+        self._seen = None if base is None else (base._held, active_graph.get())
 
     def _positions(self) -> Any:
         """Return the positions of the elements in the array that holds them."""
@@ -76,6 +85,12 @@ class WritableArray(ValueHolder):
             if self._locate is None:
                 self._base = None
         if self._base is None:
+            if is_open(self._held.size):
+                raise TypeError(
+                    f"a trace with sizes that are unknown, {self._held.shape}, cannot follow views "
+                    "of a writable array: assign to the array itself, x[1, 2:] = values, or leave "
+                    "out input_signature"
+                )
             return np.arange(self._held.size).reshape(self._held.shape)
         return self._locate
 
@@ -94,12 +109,22 @@ class WritableArray(ValueHolder):
     @property
     def value(self) -> Tensor:
         """The current value, as a tensor."""
-        if self._base is not None and self._base._held is not self._seen:
+        base = self._base
+        if base is not None and not self._is_current(base._held):
             places = self._positions()
             if self._base is not None:  # it is no copy
-                self._seen = self._base._held
-                self._held = self._seen.reshape(-1)[places]
+                self._seen = base._held, active_graph.get()
+                self._held = base._held.reshape(-1)[places]
         return self._held
+
+    def _is_current(self, whole: Tensor) -> bool:
+        """Return whether the elements were read from ``whole`` as the tapes and trace need it."""
+        assert self._seen is not None
+        held, (seen, graph) = self._held, self._seen
+        if seen is not whole or (graph is not active_graph.get() and is_transformed(held.array)):
+            return False
+        tapes = active_tapes.get()
+        return not any(whole.id in t.records and held.id not in t.records for t in tapes)
 
     @property
     def array(self) -> Any:
@@ -118,7 +143,10 @@ class WritableArray(ValueHolder):
 
     def __getitem__(self, index: Any) -> Any:
         index = _tensors(index)
-        return self._view(self.value[index], lambda places: places[_arrays(index)])
+        part = self.value[index]
+        if any(isinstance(x, _COPYING) for x in (index if type(index) is tuple else (index,))):
+            return WritableArray(part)
+        return self._view(part, lambda places: places[index])
 
     def __setitem__(self, index: Any, values: Any) -> None:
         _check_no_search(sys._getframe(1).f_globals.get("__name__", ""))
@@ -130,6 +158,11 @@ class WritableArray(ValueHolder):
             return
         # of the same shape as the elements, so that the flattened values fit
         fitted = self.value.at[index].set(values).reshape(-1)
+        if not places.flags.writeable:
+            raise ValueError(
+                "NumPy's broadcast_to and diagonal return read-only views: assign to the array "
+                "itself, or to a copy, x.copy()"
+            )
         base._held = (
             base._held.reshape(-1).at[places.reshape(-1)].set(fitted).reshape(base._held.shape)
         )
@@ -147,6 +180,9 @@ class WritableArray(ValueHolder):
         self._held.__array_namespace__(api_version=api_version)  # raises for an unknown version
         return _NAMESPACE
 
+    def __reduce__(self) -> Any:
+        return WritableArray, (self.value,)  # as in NumPy, a copy of a view is no view
+
     def __repr__(self) -> str:
         return f"<WritableArray of {self.value!r}>"
 
@@ -154,7 +190,7 @@ class WritableArray(ValueHolder):
 def _property(name: str) -> Any:
     """Return an attribute of the tensor."""
     if name in ("real", "imag"):
-        return property(lambda self: self._view(getattr(self.value, name), _refuse_part))
+        return property(lambda self: _part(self, name))
     if name not in _VIEWS:
         return property(lambda self: _writable(getattr(self.value, name)))
     return property(
@@ -162,8 +198,16 @@ def _property(name: str) -> Any:
     )
 
 
+def _part(x: WritableArray, name: str) -> WritableArray:
+    real = x.dtype.kind != "c" and name == "real"
+    return x._view(getattr(x.value, name), (lambda places: places[...]) if real else _refuse_part)
+
+
 def _refuse_part(places: Any) -> Any:
-    raise TypeError("x.real and x.imag of a writable array cannot be assigned to: assign to x")
+    raise TypeError(
+        "x.real and x.imag of a writable array cannot be assigned to, nor read after x changed: "
+        "assign to x, or take a copy, x.real.copy()"
+    )
 
 
 def _method(name: str) -> Any:
@@ -214,11 +258,6 @@ def _tensors(values: Any) -> Any:
     return map_structure(lambda x: x.value if type(x) is WritableArray else x, values)
 
 
-def _arrays(index: Any) -> Any:
-    """Return an index with an array of NumPy for each tensor."""
-    return map_structure(lambda x: np.asarray(x) if isinstance(x, Operators) else x, index)
-
-
 def _writable(result: Any) -> Any:
     """Return a result with a writable array for each tensor."""
     return map_structure(lambda x: WritableArray(x) if type(x) is Tensor else x, result)
@@ -235,12 +274,19 @@ def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
     result = function(*given[0], **given[1])
     first = args[0] if args else None
     name = getattr(function, "__name__", "")
+    if name in _VIEWS_OF_EACH:
+        results = (result,) if type(result) is Tensor else result
+        views = tuple(map(partial(_one_of_each, name), args, results))
+        return views[0] if type(result) is Tensor else views
     if type(first) is WritableArray:
+        if name == "real" and first.dtype.kind != "c":
+            return _part(first, name)
         same = name == "asarray" or (name == "astype" and kwargs.get("copy") is False)
         if same and (result is given[0][0] or (name == "astype" and result.dtype == first.dtype)):
             return first
         if name in _VIEWS:
-            numpys: Any = np
+            in_linalg = getattr(function, "__module__", "").endswith(".linalg")
+            numpys: Any = np.linalg if in_linalg and hasattr(np.linalg, name) else np
             for part in (path or name).split("."):
                 numpys = getattr(numpys, part)
 
@@ -254,6 +300,14 @@ def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
                 return first._view(result, of_numpy)
             return tuple(first._view(x, part(i)) for i, x in enumerate(result))
     return _writable(result)
+
+
+def _one_of_each(name: str, x: Any, result: Tensor) -> WritableArray:
+    """Return a result of a function that returns views of its arguments: that of ``x``."""
+    if type(x) is not WritableArray:
+        return WritableArray(result)
+    other = np.broadcast_to(0, result.shape)
+    return x._view(result, lambda places: getattr(np, name)(places, other)[0])
 
 
 class _Namespace(ModuleType):
@@ -290,7 +344,8 @@ def writable(x: Any) -> WritableArray:
     A tensor never changes, and much code that follows the array API standard contains
     ``x[index] = values``. The result is an array of the standard, with NumPy's views, whose
     elements can be assigned to. ``x`` stays as it is, and gradients reach it. Functions of the
-    library return such arrays, which all of gradtape's functions accept.
+    library return such arrays, which all of gradtape's functions accept. Results of ``einsum``,
+    ``trim_zeros``, and ``real`` and ``imag`` of complex numbers, are always copies.
 
     Parameters
     ----------
