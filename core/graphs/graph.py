@@ -127,8 +127,8 @@ class Graph(BaseGraph):
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
-            f"a graph has no attribute {name!r}: print(graph) shows it, and graph.inputs, nodes and "
-            "outputs hold its parts; gradtape has no protocol buffers, and gradtape.save writes "
+            f"a graph has no attribute {name!r}: print(graph) shows it, and its inputs, nodes and "
+            "outputs are its parts; gradtape has no protocol buffers, and gradtape.save writes "
             "functions to files",
             name=name,
             obj=self,

@@ -33,6 +33,11 @@ NOT_SAMPLED = {
         ("TensorArray", "dynamic_partition", "dynamic_stitch"),
         "it gives or takes several tensors: tests/plugins/families/test_tensor_arrays.py",
     ),
+    **{
+        f"nn.{name}": "it draws classes: tests/plugins/families/test_sampled_losses.py"
+        for name in ("log_uniform_candidates", "nce_loss", "sampled_softmax_loss")
+    },
+    "writable": "it returns no tensor: tests/standard/test_writable.py",
     "map": "it takes a function: tests/core/test_control.py",
     "broadcast_shapes": "it takes shapes: tests/core/test_standard.py",
     **dict.fromkeys(
@@ -55,7 +60,8 @@ def public_functions() -> dict[str, Any]:
         function = functools.reduce(getattr, path.split("."), gt)
         home = getattr(function, "__module__", None) or type(function).__module__
         # dtypes, and what is asked of them, are NumPy's own
-        if callable(function) and home.partition(".")[0] == "gradtape":
+        own = callable(function) and home.partition(".")[0] == "gradtape"
+        if own and function is not gt.finfo:
             found[path] = function
     return found
 
