@@ -30,7 +30,7 @@ def test_the_op_does_all_that_an_op_must_do(name: str) -> None:
 
 # these compare numbers, which complex ones allow by NumPy's order of them only
 ORDERED = set("clip fmax fmin max maximum min minimum sort".split())
-OF_GRAPHS = {"cond", "host_call", "scan", "while_loop"}  # the samples' graphs are of real numbers
+OF_GRAPHS = {"cond", "scan", "while_loop"}  # the samples' graphs are of real numbers
 REAL_GRADIENTS = {"digamma"}  # SciPy's polygamma, which its gradient needs, refuses complex numbers
 
 
