@@ -257,8 +257,8 @@ def test_xarray_has_second_derivatives_and_traces() -> None:
 
 def test_logs_beside_data_frames_warn_of_nothing() -> None:
     data = pd.DataFrame({"x": np.linspace(0.0, 1.0, 12), "y": np.linspace(1.0, 3.0, 12)})
-    data["z"] = pd.array(data["x"], dtype="Float64")
     other, losses = pl.from_pandas(data), []
+    data["z"] = pd.array(data["x"], dtype="Float64")  # polars needs pyarrow for these
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for start in (0, 4, 8):
