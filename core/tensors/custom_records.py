@@ -92,7 +92,7 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
         If the backend cannot be used here.
     """
     here = place_of(tensor.array)
-    if backend == here or (backend == TRACED and active_graph.get() is not None):
+    if backend == here or _is_everywhere(backend):
         return tensor
     name, device = parse_place(backend)
     owner = backend_of(tensor.array)
@@ -104,12 +104,17 @@ def transfer(tensor: Tensor, backend: str) -> Tensor:
     return record_identity("to", tensor, moved, lambda g: transfer(g, here))
 
 
+def _is_everywhere(device: str) -> bool:
+    """Return whether a device is that of a trace's values, while one is made: nothing moves."""
+    return device == TRACED and active_graph.get() is not None
+
+
 def placeable(function: Function) -> Function:
     """Give a function that makes tensors the argument ``device``; its body leaves it unread."""
 
     @functools.wraps(function)
     def make(*args: Any, device: str | None = None, **kwargs: Any) -> Any:
-        if device is None or (device == TRACED and active_graph.get() is not None):
+        if device is None or _is_everywhere(device):
             return function(*args, **kwargs)
         with selecting(device):
             made = function(*args, **kwargs)

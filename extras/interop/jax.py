@@ -16,8 +16,6 @@ from .trees import imported
 
 __all__ = ["from_jax", "load", "to_jax"]
 
-_INSTALL = 'pip install "gradtape[jax]"'
-
 
 def to_jax(fn: Any) -> Any:
     """Return a function or model of gradtape for use in JAX programs.
@@ -70,7 +68,7 @@ def to_jax(fn: Any) -> Any:
     >>> jax.jit(jax.grad(cube))(2.0 * jax.numpy.ones(())).item()
     12.0
     """
-    imported("jax", _INSTALL)
+    imported("jax")
     from .in_jax import jax_function, jax_model
 
     if isinstance(fn, Module):
@@ -121,7 +119,7 @@ def from_jax(fn: Callable[..., Any], *, results: Any = None) -> Callable[..., An
     >>> gt.grad(softplus)(gt.constant(0.0)).item()
     0.5
     """
-    imported("jax", _INSTALL)
+    imported("jax")
     from .of_jax import gradtape_function
 
     if not callable(fn):
@@ -160,7 +158,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Any:
     >>> sorted(params), state
     (['layers/0/bias', 'layers/0/kernel'], {})
     """
-    imported("jax", _INSTALL)
+    imported("jax")
     return to_jax(saving.load(path, **options))
 
 

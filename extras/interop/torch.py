@@ -16,8 +16,6 @@ from .trees import imported
 
 __all__ = ["from_torch", "load", "to_torch"]
 
-_INSTALL = 'pip install "gradtape[torch]"'
-
 
 def to_torch(fn: Any) -> Any:
     """Return a function or model of gradtape for use in PyTorch programs.
@@ -76,7 +74,7 @@ def to_torch(fn: Any) -> Any:
     >>> x.grad  # doctest: +SKIP
     tensor(12.)
     """
-    imported("torch", _INSTALL)
+    imported("torch")
     from .in_torch import torch_function
     from .models_in_torch import TorchModule
 
@@ -134,7 +132,7 @@ def from_torch(fn: Any, *, results: Any = None) -> Any:
     >>> gt.grad(erfinv)(gt.constant(0.0)).item()  # doctest: +SKIP
     0.8862269520759583
     """
-    imported("torch", _INSTALL)
+    imported("torch")
     from .of_torch import gradtape_function, gradtape_module
 
     if hasattr(fn, "named_parameters"):
@@ -173,7 +171,7 @@ def load(path: str | os.PathLike[str], **options: Any) -> Callable[..., Any]:
     >>> sorted(net.state_dict())  # doctest: +SKIP
     ['bias', 'kernel']
     """
-    imported("torch", _INSTALL)
+    imported("torch")
     found: Callable[..., Any] = to_torch(saving.load(path, **options))
     return found
 

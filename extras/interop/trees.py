@@ -57,8 +57,14 @@ class Parts:
         return [x.value if isinstance(x, Variable) else x for x in tensors]
 
 
-def imported(name: str, install: str) -> ModuleType:
-    """Import a library; raise an error that says what to install if it is missing."""
+def imported(name: str) -> ModuleType:
+    """Import a library, for which gradtape has an extra of the same name.
+
+    Raises
+    ------
+    BackendUnavailable
+        If it is missing: the message says what to install.
+    """
     from importlib import import_module
 
     try:
@@ -67,5 +73,5 @@ def imported(name: str, install: str) -> ModuleType:
         if error.name != name:
             raise
         raise BackendUnavailable(
-            f"gradtape.interop.{name}: {name} is not installed: {install}"
+            f'gradtape.interop.{name}: {name} is not installed: pip install "gradtape[{name}]"'
         ) from error
