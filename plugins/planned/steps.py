@@ -43,6 +43,9 @@ class StepKind(Enum):
     KERNEL = "kernel"
     #: ``run(*inputs, out)`` concatenates arrays of one dtype; params ``axis``.
     JOIN = "join"
+    #: Kernels that a rule for a device writes itself: params ``write``, a function of the step and
+    #: of the places of its inputs. May have several results.
+    WRITTEN = "written"
     #: The body of a scan, run step by step; params are those of the op. See ``looping``.
     LOOP = "loop"
 
@@ -63,7 +66,7 @@ class PlanStep:
         Symbols, and weak Python scalars. In an elementwise step, a scalar has the dtype of the
         symbols.
     outputs
-        A symbol for each result; only calls may have several.
+        A symbol for each result; only calls and written kernels may have several.
     params
         The parameters listed with each kind.
     several

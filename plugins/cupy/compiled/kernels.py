@@ -33,6 +33,8 @@ _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
 #: The memory of a value: its array, its first element, and its stride along each axis.
 Place = tuple[Symbol, int, tuple[int, ...]]
+#: Kernels in order, and the arrays that they use between them.
+Written = tuple[list["KernelLaunch"], list[Symbol]]
 
 
 #: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
@@ -110,18 +112,27 @@ class KernelLaunch:
     arrays
         The symbols of its arguments, all of them C contiguous arrays.
     blocks
-        The number of blocks, of ``BLOCK`` threads each.
+        The number of blocks, of ``BLOCK`` threads each; by default enough for ``threads``.
     """
 
     __slots__ = ("arrays", "blocks", "label", "name", "source")
 
-    def __init__(self, label: str, text: str, arrays: Sequence[Symbol], threads: int) -> None:
+    def __init__(
+        self,
+        label: str,
+        text: str,
+        arrays: Sequence[Symbol],
+        threads: int,
+        blocks: int | None = None,
+    ) -> None:
         self.label = label
         digest = sha256(text.encode()).hexdigest()[:12]
         self.name = f"gradtape_{label}_{digest}"
         self.source = text.replace("KERNEL", self.name)
         self.arrays = list(arrays)
-        self.blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
+        if blocks is None:
+            blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
+        self.blocks = blocks
 
 
 def axes_of(step: PlanStep) -> tuple[int, ...]:
@@ -150,9 +161,7 @@ def split(item: Item) -> list[Item]:
     return list(parts)
 
 
-def launches(
-    group: LoopGroup, place: Callable[[Symbol], Place]
-) -> tuple[list[KernelLaunch], list[Symbol]]:
+def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
     """Return the kernels that run a group, and the arrays that they use between them.
 
     Parameters
@@ -335,7 +344,7 @@ class _Source:
         return " + ".join(terms) or "0"
 
 
-def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> KernelLaunch:
+def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
     """Return the kernel that concatenates arrays along an axis.
 
     Parameters
@@ -381,7 +390,7 @@ def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> KernelLaunch:
         "    }",
         "}",
     ])  # fmt: skip
-    return KernelLaunch(step.op, f"{text}\n", [*names, out], total)
+    return [KernelLaunch(step.op, f"{text}\n", [*names, out], total)], []
 
 
 #: A length, whether it is reduced, and the strides of all arrays.

@@ -27,7 +27,7 @@ from ...planned import (
     packed,
     shape_of,
 )
-from .kernels import BLOCK, KernelLaunch, Places, compiled, joining, launches, split
+from .kernels import BLOCK, KernelLaunch, Places, Written, compiled, joining, launches, split
 from .lowering import DeviceLowering
 from .products import Products, products
 
@@ -158,7 +158,7 @@ class DevicePlan:
         #: The inputs whose memory kernels read.
         reading: list[Sequence[Any]] = [group.inputs for group in groups]
         reading += [
-            item.inputs for item in self.items if isinstance(item, PlanStep) and _joins(item)
+            item.inputs for item in self.items if isinstance(item, PlanStep) and _has_kernels(item)
         ]
         self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
         for x, value in lowered.known.items():
@@ -235,7 +235,7 @@ class DevicePlan:
         """Return the views that must be arrays: kernels read through all others."""
         wanted = set(needed)
         for item in reversed(self.items):
-            if not isinstance(item, PlanStep) or _joins(item):
+            if not isinstance(item, PlanStep) or _has_kernels(item):
                 continue
             if item.kind is not StepKind.VIEW or item.out in wanted:
                 wanted.update(item.symbols)
@@ -255,10 +255,12 @@ class DevicePlan:
             if isinstance(item, LoopGroup):
                 for x in item.outputs:
                     self._target(x, placed)
-                self._launch(item)
-            elif _joins(item):
-                self._target(item.out, placed)
-                self._add(joining(item, self._place), bytes_of(item.out))
+                self._launch(launches(item, self._place), item.outputs)
+            elif _has_kernels(item):
+                for x in item.outputs:
+                    self._target(x, placed)
+                write = item.params.get("write", joining)
+                self._launch(write(item, self._place), item.outputs)
             elif item.kind is StepKind.PRODUCT:
                 self._target(item.out, placed)
                 self._product(item)
@@ -275,7 +277,7 @@ class DevicePlan:
                 for i, x in enumerate(row):
                     if self._given.get((flat, i)) != self.number(x):
                         self._actions.append(partial(_copy, self.number(x), self._given[flat, i]))
-            self._launch(pack.group)
+            self._launch(launches(pack.group, self._place), pack.group.outputs)
         held = {number for number, _, _ in self._buffers} | {n for _, n, *_ in self._parts}
         known = {self.numbers[x] for x in self.lowered.known if x in self.numbers}
         self._passing = [n for n in range(len(self._template)) if n not in held | known]
@@ -305,13 +307,14 @@ class DevicePlan:
         elif x not in self.numbers:
             placed[x] = self._buffer(x)
 
-    def _launch(self, group: LoopGroup) -> None:
-        found, scratch = launches(group, self._place)
+    def _launch(self, written: Written, outputs: Sequence[Symbol]) -> None:
+        """Add kernels, with the memory that they use between them."""
+        found, scratch = written
         slots = [self._buffer(x) for x in scratch]
         for slot in slots:
             self._free.setdefault(self._slots[slot], []).append(slot)
         for launch in found:
-            self._add(launch, sum(map(bytes_of, group.outputs)))
+            self._add(launch, sum(map(bytes_of, outputs)))
 
     def _add(self, launch: KernelLaunch, size: int) -> None:
         """Add a kernel, whose results take ``size`` bytes."""
@@ -450,8 +453,9 @@ class DevicePlan:
         return "\n".join(lines)
 
 
-def _joins(item: Item) -> bool:
-    return isinstance(item, PlanStep) and item.kind is StepKind.JOIN
+def _has_kernels(item: Item) -> bool:
+    """Return whether kernels of its own run a step, which read through views."""
+    return isinstance(item, PlanStep) and item.kind in (StepKind.JOIN, StepKind.WRITTEN)
 
 
 # actions, by functools.partial: closures in a loop would share its last values
