@@ -30,28 +30,96 @@ MISSING = None if shutil.which("g++") else "g++ is not here, by which kernels ru
 
 _CUDA = """\
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
+#include <algorithm>
 struct three { unsigned int x, y, z; };
 static thread_local three blockIdx, threadIdx, blockDim, gridDim;
 #define __global__
 #define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __shared__ static thread_local
+using std::max;
+using std::min;
 template <class To, class From> static To bits(From x) { To y; memcpy(&y, &x, sizeof y); return y; }
 static float __int_as_float(int x) { return bits<float>(x); }
+static float __uint_as_float(unsigned int x) { return bits<float>(x); }
 static int __float_as_int(float x) { return bits<int>(x); }
+static unsigned int __float_as_uint(float x) { return bits<unsigned int>(x); }
 static double __longlong_as_double(long long x) { return bits<double>(x); }
+static long long __double_as_longlong(double x) { return bits<long long>(x); }
+static unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return (unsigned __int128)x * y >> 64;
+}
+template <class T> static T atomicAdd(T* at, T x) { T old = *at; *at = old + x; return old; }
+template <class T> static T atomicMax(T* at, T x) { T old = *at; *at = max(old, x); return old; }
+template <class T> static T atomicMin(T* at, T x) { T old = *at; *at = min(old, x); return old; }
+
+// Threads of a block that meet at barriers are fibers, which run in another order after each.
+struct fiber { ucontext_t context; bool waits, ended; };
+static thread_local fiber* fibers;
+static thread_local char* stacks;
+static thread_local ucontext_t scheduler;
+static thread_local void (*body)(void**);
+static thread_local void** arguments;
+static void __syncthreads() {
+    fiber& here = fibers[threadIdx.x];
+    here.waits = true;
+    swapcontext(&here.context, &scheduler);
+}
+static void begin(unsigned int t) { body(arguments); fibers[t].ended = true; }
+// Returns whether all threads came to each barrier.
+static bool run_block(unsigned int threads, unsigned int block) {
+    const size_t stack = 1 << 16, most = 1024;
+    if (!fibers) { fibers = new fiber[most]; stacks = (char*)malloc(stack * most); }
+    for (unsigned int t = 0; t < threads; t++) {
+        fiber& f = fibers[t];
+        f.waits = f.ended = false;
+        getcontext(&f.context);
+        f.context.uc_stack.ss_sp = stacks + t * stack;
+        f.context.uc_stack.ss_size = stack;
+        f.context.uc_link = &scheduler;
+        makecontext(&f.context, (void (*)())begin, 1, t);
+    }
+    for (unsigned int round = block;; round++) {
+        unsigned int waiting = 0, ended = 0;
+        for (unsigned int i = 0; i < threads; i++) {
+            unsigned int t = round % 2 ? threads - 1 - i : i;
+            t = (t + 97 * round) % threads;
+            threadIdx = {t, 0, 0};
+            fibers[t].waits = false;
+            swapcontext(&scheduler, &fibers[t].context);
+            waiting += fibers[t].waits;
+            ended += fibers[t].ended;
+        }
+        if (ended == threads) return true;
+        if (waiting != threads) return false;
+    }
+}
 """
 _HALF = """\
 static float from_half(unsigned short x) { return (float)bits<_Float16>(x); }
 static unsigned short to_half(float x) { return bits<unsigned short>((_Float16)x); }
 """
 _LAUNCH = """\
-extern "C" void launch_{name}(void** m, unsigned int blocks, unsigned int threads) {{
+static void call_{name}(void** m) {{ {name}({arguments}); }}
+extern "C" int launch_{name}(void** m, unsigned int blocks, unsigned int threads) {{
     gridDim = {{blocks, 1, 1}}; blockDim = {{threads, 1, 1}};
-    for (unsigned int b = 0; b < blocks; b++)
-        for (unsigned int t = 0; t < threads; t++) {{
-            blockIdx = {{b, 0, 0}}; threadIdx = {{t, 0, 0}};
-            {name}({arguments});
+    for (unsigned int b = 0; b < blocks; b++) {{
+        blockIdx = {{b, 0, 0}};
+        if ({barriers}) {{
+            body = call_{name}; arguments = m;
+            if (!run_block(threads, b)) return 1;
+            continue;
         }}
+        for (unsigned int t = 0; t < threads; t++) {{
+            threadIdx = {{t, 0, 0}};
+            call_{name}(m);
+        }}
+    }}
+    return 0;
 }}
 """
 _OPTIONS = (
@@ -59,15 +127,24 @@ _OPTIONS = (
 )
 
 
+def _kinds(name: str, source: str) -> list[str]:
+    """Return the C types of a kernel's arguments."""
+    signature = re.search(rf"void (?:__launch_bounds__\(\d+\) )?{name}\((.*?)\)", source, re.S)
+    assert signature is not None, source
+    return [re.sub(r"\s*\w+$", "", part.strip()) for part in signature.group(1).split(",")]
+
+
 def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Compile kernels, given as names and sources; return what launches them, by name."""
     text = [_CUDA]
     for number, (name, source) in enumerate(sources):
-        signature = re.search(rf"void {name}\((.*?)\)", source)
-        assert signature is not None, source
-        kinds = [part.rsplit("* ", 1)[0] for part in signature.group(1).split(", ")]
-        given = ", ".join(f"({kind}*)m[{i}]" for i, kind in enumerate(kinds))
-        body = source.replace(HALF, _HALF) + _LAUNCH.format(name=name, arguments=given)
+        given = ", ".join(
+            f"({kind})m[{i}]" if kind.endswith("*") else f"*({kind}*)m[{i}]"
+            for i, kind in enumerate(_kinds(name, source))
+        )
+        barriers = int("__syncthreads" in source)
+        launch = _LAUNCH.format(name=name, arguments=given, barriers=barriers)
+        body = source.replace(HALF, _HALF) + launch
         text.append(f"namespace n{number} {{\n{body}}}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernels.so")
@@ -76,6 +153,12 @@ def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
         library = ctypes.CDLL(str(path))
     return {name: getattr(library, f"launch_{name}") for name, _ in sources}
 
+
+#: The types that NumPy's numbers and Python's have as arguments of a kernel.
+_SCALARS = {
+    "?": "bool", "i": "int", "I": "unsigned int", "l": "long long", "q": "long long",
+    "L": "unsigned long long", "Q": "unsigned long long", "f": "float", "d": "double",
+}  # fmt: skip
 
 _known: dict[str, Any] = {}
 _waiting: dict[str, str] = {}
@@ -175,15 +258,20 @@ def add_to(module: Any) -> types.SimpleNamespace:
                 _waiting[self.name] = self.code
 
         def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
-            assert all(type(x) is module.ndarray for x in args)
-            held = [x.data for x in args]
+            held = [x.data if type(x) is module.ndarray else np.array(x) for x in args]
             assert all(x.flags.c_contiguous for x in held)
+            for x, array, kind in zip(
+                args, held, _kinds(self.name, self.code), strict=True
+            ):  # which CUDA does not check
+                scalar = type(x) is not module.ndarray
+                assert kind == _SCALARS[array.dtype.char] if scalar else kind.endswith("*")
 
             def work() -> None:
                 seen.launches += 1
                 pointers = (ctypes.c_void_p * len(held))(*[x.ctypes.data for x in held])
                 with np.errstate(all="ignore"):
-                    _built(self.name, self.code)(pointers, grid[0], block[0])
+                    met = not _built(self.name, self.code)(pointers, grid[0], block[0])
+                assert met, f"threads of {self.name} do not meet at a barrier"
 
             if not seen.dry:
                 do(work)
