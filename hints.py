@@ -261,6 +261,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "config": "gt.registry().backends for the backends, or gradtape doctor in a shell",
         "custom_jvp": "gt.custom_gradient, or gt.register_jvp",
         "custom_vjp": "gt.custom_gradient",
+        "default_matmul_precision": "gt.mixed_precision.matmul_precision(precision)",
         "device": "gt.backend(name)",
         "device_put": "x.to(where)",
         "enable_grad": "gt.GradientTape",
@@ -318,6 +319,7 @@ INSTEAD: dict[str, dict[str, str]] = {
     },
     "mixed_precision": {
         "global_policy": "gt.mixed_precision.get_policy()",
+        "set_float32_matmul_precision": "gt.mixed_precision.set_matmul_precision(precision)",
         "set_global_policy": "gt.mixed_precision.set_policy(policy)",
     },
     "nn": {

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import SCALARS, kind_of
+from ...core.extend import SCALARS, get_matmul_precision, kind_of, lazy_module
 
 #: The dtypes that CUDA adds atomically, by kind and size; others are added in a wider dtype.
 _ATOMIC = frozenset(("i4", "u4", "u8", "f2", "f4", "f8"))
+_PRODUCTS = "plugins.cupy.compiled.products"
 
 
 class _Names:
@@ -50,6 +52,30 @@ class Namespace(_Names):
             return self._names.asarray(x, dtype=dtype)
         return self.array(x, dtype)
 
+    def matmul(self, x: Any, y: Any) -> Any:
+        """Return products of matrices, those of ``float32`` in the precision that is set."""
+        if not _is_set_for(x, y):
+            return self._names.matmul(x, y)
+        return lazy_module(_PRODUCTS).products(self).matmul(x, y)
+
+    def matmul_by_cupy(self, x: Any, y: Any, out: Any = None) -> Any:
+        """Return the same in the precision of CuPy."""
+        return self._names.matmul(x, y) if out is None else self._names.matmul(x, y, out=out)
+
+    def tensordot(self, x: Any, y: Any, axes: Any) -> Any:
+        """Return a product summed over pairs of axes, in the same precision."""
+        if not _is_set_for(x, y):
+            return self._names.tensordot(x, y, axes=axes)
+        (of_x, of_y), transpose = axes, self._names.transpose
+        rest_x = [i for i in range(x.ndim) if i not in of_x]
+        rest_y = [i for i in range(y.ndim) if i not in of_y]
+        size = prod(x.shape[i] for i in of_x)
+        shape = [*(x.shape[i] for i in rest_x), *(y.shape[i] for i in rest_y)]
+        rows, columns = (prod(a.shape[i] for i in r) for a, r in ((x, rest_x), (y, rest_y)))
+        left = transpose(x, (*rest_x, *of_x)).reshape(rows, size)
+        right = transpose(y, (*of_y, *rest_y)).reshape(size, columns)
+        return self.matmul(left, right).reshape(shape)
+
     def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
         """Return the order of the elements; CuPy's is always stable."""
         return self._names.argsort(x, axis=axis)
@@ -77,6 +103,14 @@ class Namespace(_Names):
     def count_nonzero(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Count the elements that are not 0."""
         return self._names.sum(x != 0, axis=axis, keepdims=keepdims, dtype=np.intp)
+
+
+def _is_set_for(x: Any, y: Any) -> bool:
+    """Return whether a precision is set that is not CuPy's own for a product of these arrays."""
+    if get_matmul_precision() == "default":
+        return False
+    dtype = np.promote_types(x.dtype, y.dtype)
+    return bool(lazy_module(_PRODUCTS).cupy_must_not(dtype))
 
 
 def _real(x: Any) -> Any:

@@ -29,7 +29,7 @@ from ...planned import (
 )
 from .kernels import BLOCK, KernelLaunch, Places, Written, compiled, joining, launches, split
 from .lowering import DeviceLowering
-from .products import Products, products
+from .products import Products, products, rounds
 
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512
@@ -120,6 +120,8 @@ class DevicePlan:
         The positions of values among a call's values.
     products
         The object that multiplies matrices; None if it is not needed.
+    has_singles
+        Whether it multiplies matrices of float32, which may be rounded to TF32.
     """
 
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
@@ -128,6 +130,7 @@ class DevicePlan:
         self.kernels: list[KernelLaunch] = []
         self.host: list[PlanStep] = []
         self.products: Products | None = None
+        self.has_singles = False
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
@@ -330,6 +333,7 @@ class DevicePlan:
 
     def _product(self, step: PlanStep) -> None:
         self.products = products(self.xp)
+        self.has_singles = self.has_singles or step.out.dtype == np.float32
         (a, b), out = map(self.number, step.inputs), self.number(step.out)
         multiply = self.products.multiply
         left, right = step.params.get("left"), step.params.get("right")
@@ -447,7 +451,11 @@ class DevicePlan:
         for pack, _ in self.states:
             lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
         products = sum(isinstance(i, PlanStep) and i.kind is StepKind.PRODUCT for i in self.items)
-        lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
+        precise = f" ({'TF32 allowed' if rounds() else 'full precision'})"
+        lines.append(
+            f"  {len(self.kernels)} launches of kernels, {products} products of matrices"
+            + (precise if self.has_singles else "")
+        )
         lines += self.lowered.call_lines()
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)

@@ -1,0 +1,236 @@
+"""Products of matrices on CuPy: their precision, and what sums are in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_on_cpu import rounded
+
+import gradtape as gt
+from gradtape.mixed_precision import matmul_precision, set_matmul_precision
+from gradtape.plugins.cupy.compiled import products
+from gradtape.plugins.cupy.compiled.products import NoLibrary
+
+HOW = pytest.mark.parametrize("how", ["eager", "plain", "default", "cuda_graphs"])
+VARIABLE = "CUPY_TF32"
+#: Numbers with as many digits as TF32 has, for which both precisions give the same.
+COARSE = np.random.default_rng(0).integers(-30, 30, (4, 5)).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget what the environment says, before and after."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    products.cupy_rounds.cache_clear()
+    yield
+    set_matmul_precision("default")
+    products.cupy_rounds.cache_clear()
+
+
+def R(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype("float32")
+
+
+def convolved(x: Any, w: Any) -> Any:
+    return gt.nn.conv(x, w, strides=1, padding="valid")
+
+
+#: Functions of two arrays that are one product, and their arrays.
+PRODUCTS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
+    "matrices": (gt.matmul, (4, 6), (6, 5)),
+    "transposed": (lambda x, y: gt.swapaxes(x, 0, 1) @ y, (6, 4), (6, 5)),
+    "stacks": (gt.matmul, (3, 4, 6), (6, 5)),
+    "broadcast": (gt.matmul, (2, 1, 4, 6), (3, 6, 5)),
+    "a vector": (gt.matmul, (4, 6), (6,)),
+    "a vector before": (gt.matmul, (6,), (2, 6, 5)),
+    "tensordot": (lambda x, y: gt.tensordot(x, y, axes=((2, 0), (0, 1))), (3, 4, 6), (6, 3, 5)),
+    "einsum": (lambda x, y: gt.einsum("bij,bkj->bik", x, y), (3, 4, 6), (3, 5, 6)),
+    "conv": (convolved, (2, 5, 6, 3), (2, 2, 3, 4)),
+}
+
+
+def run_by(how: str, function: Callable[..., Any], *given: np.ndarray) -> list[np.ndarray]:
+    """Return the value of a product on CuPy, and its gradients."""
+
+    def both(x: Any, y: Any) -> Any:
+        with gt.GradientTape() as tape:
+            tape.watch((x, y))
+            found = function(x, y)
+        return [found, *tape.gradient(found, [x, y], output_gradients=gt.ones_like(found))]
+
+    with gt.backend("cupy"):
+        arrays = [gt.constant(x) for x in given]
+        if how == "eager":
+            return [x.numpy() for x in both(*arrays)]
+        compiled = gt.function(both)
+        with gt.executor(how):
+            for _ in range(3):
+                found = [x.numpy() for x in compiled(*arrays)]
+    return found
+
+
+def wanted(
+    function: Callable[..., Any], *given: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the same in full precision, and for operands that are rounded to TF32."""
+    return run_on_numpy(function, *given), run_on_numpy(function, *map(rounded, given))
+
+
+def run_on_numpy(function: Callable[..., Any], *given: np.ndarray) -> list[np.ndarray]:
+    xs = [gt.constant(x) for x in given]
+    with gt.GradientTape() as tape:
+        tape.watch(xs)
+        found = function(*xs)
+    gradients = tape.gradient(found, xs, output_gradients=gt.ones_like(found))
+    return [x.numpy() for x in (found, *gradients)]
+
+
+def near(found: list[np.ndarray], right: list[np.ndarray]) -> bool:
+    """Return whether two lists of arrays are equal but for the order of sums."""
+    pairs = zip(found, right, strict=True)
+    return all(np.allclose(x, y, rtol=2e-6, atol=2e-6) for x, y in pairs)
+
+
+# -- TF32 ----------------------------------------------------------------------------------------
+
+
+@HOW
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_and_its_gradients_have_the_precision_that_is_set(
+    cupy: Any, name: str, how: str
+) -> None:
+    function, *shapes = PRODUCTS[name]
+    given = [R(*shape) for shape in shapes]
+    full, short = wanted(function, *given)
+    assert not near(full, short)
+    assert near(run_by(how, function, *given), full)
+    with matmul_precision("tf32"):
+        found = run_by(how, function, *given)
+    outer = "vector" in name  # a gradient is an outer product, which needs no sums
+    for i, x in enumerate(found):
+        assert near([x], [short[i]]) or (outer and i and near([x], [full[i]]))
+    with matmul_precision("float32"):
+        assert near(run_by(how, function, *given), full)
+
+
+@HOW
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_environment_chooses_if_nothing_else_does(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    function, *shapes = PRODUCTS[name]
+    given = [R(*shape) for shape in shapes]
+    full, short = wanted(function, *given)
+    if name == "matrices":
+        assert near(run_by(how, function, *given), short)
+    with matmul_precision("float32"):
+        assert near(run_by(how, function, *given), full)
+    set_matmul_precision("float32")
+    with matmul_precision("default"):
+        if name == "matrices":
+            assert near(run_by(how, function, *given), short)
+
+
+@pytest.mark.parametrize("how", ["default", "cuda_graphs"])
+def test_one_trace_and_plan_follow_the_precision_of_each_call(cupy: Any, how: str) -> None:
+    x, y = R(4, 6), R(6, 5)
+    right = {"float32": x @ y, "tf32": rounded(x) @ rounded(y)}
+    right["default"] = right["float32"]
+    with gt.backend("cupy"), gt.executor(how):
+        a, b = gt.constant(x), gt.constant(y)
+        f = gt.function(lambda x, y: gt.matmul(x, y) + 0.0)
+        for precision in ["default", "tf32", "tf32", "tf32", "float32", "tf32", "default"] * 2:
+            with matmul_precision(precision):
+                np.testing.assert_allclose(f(a, b).numpy(), right[precision], rtol=2e-6, atol=2e-6)
+                (concrete,) = f.concrete_functions
+                told = "TF32 allowed" if precision == "tf32" else "full precision"
+                assert told in concrete.explain()
+    assert cupy.seen.captures == 2 * (how == "cuda_graphs")
+
+
+def test_other_dtypes_have_one_graph_for_all_precisions(cupy: Any) -> None:
+    f = gt.function(lambda x: x @ x + 0.0)
+    with gt.backend("cupy"), gt.executor("cuda_graphs"):
+        x = gt.constant(R(4, 4).astype("float64"))
+        for precision in ["default", "tf32", "float32"] * 2:
+            with matmul_precision(precision):
+                f(x)
+                assert "precision" not in f.concrete_functions[0].explain()
+    assert cupy.seen.captures == 1
+    assert cupy.seen.tf32 == 0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64", "complex128", "int32"])
+def test_other_dtypes_are_computed_as_before(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    x = (R(4, 6) * 9).astype(dtype)
+    for variable in (None, "1"):
+        if variable:
+            monkeypatch.setenv(VARIABLE, variable)
+            products.cupy_rounds.cache_clear()
+        with gt.backend("cupy"):
+            a = gt.constant(x)
+            for precision in ("float32", "tf32"):
+                with matmul_precision(precision):
+                    found = (a @ gt.swapaxes(a, 0, 1)).numpy()
+                assert found.dtype == dtype
+                tight = 1e-3 if dtype == "float16" else 1e-6
+                np.testing.assert_allclose(found, x @ x.T, rtol=tight, atol=tight * 99)
+    assert cupy.seen.tf32 == 0
+
+
+def test_threads_compute_with_their_own_precision_at_the_same_time(cupy: Any) -> None:
+    x, y = R(4, 6), R(6, 5)
+    right = {"float32": x @ y, "tf32": rounded(x) @ rounded(y)}
+    f, wrong = gt.function(lambda x, y: gt.matmul(x, y) + 0.0), []
+
+    def work(precision: str) -> None:
+        with gt.backend("cupy"), matmul_precision(precision):
+            a, b = gt.constant(x), gt.constant(y)
+            for _ in range(30):
+                found = [f(a, b).numpy(), gt.matmul(a, b).numpy()]
+                if not near(found, [right[precision]] * 2):
+                    wrong.append(precision)
+
+    threads = [threading.Thread(target=work, args=(p,)) for p in [*right, *right]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.mark.parametrize("how", ["eager", "default"])
+def test_full_precision_is_refused_where_only_cupy_can_multiply_and_rounds(
+    cupy: Any, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    cupy.seen.cublas = NoLibrary("libcublas.so.12 cannot be loaded")
+    x, y = COARSE, COARSE.T
+    for precision in ("tf32", "float32", "default"):
+        with matmul_precision(precision):  # TF32 is allowed, not required
+            assert near(run_by(how, gt.matmul, x, y), run_on_numpy(gt.matmul, x, y))
+    monkeypatch.setenv(VARIABLE, "1")
+    products.cupy_rounds.cache_clear()
+    for precision in ("tf32", "default"):
+        with matmul_precision(precision):
+            assert near(run_by(how, gt.matmul, x, y), run_on_numpy(gt.matmul, x, y))
+    with matmul_precision("float32"), pytest.raises(RuntimeError, match=r"libcublas.*unset"):
+        run_by(how, gt.matmul, x, y)
+
+
+def test_empty_products_and_wrong_shapes_are_as_before(cupy: Any) -> None:
+    with gt.backend("cupy"), matmul_precision("tf32"):
+        assert gt.matmul(gt.ones((3, 0)), gt.ones((0, 2))).tolist() == [[0, 0]] * 3
+        assert gt.matmul(gt.ones((0, 3)), gt.ones((3, 2))).shape == (0, 2)
+        assert gt.matmul(gt.ones(3), gt.ones(3)).tolist() == 3.0
+        mixed = gt.matmul(gt.ones((2, 3), "float16"), gt.ones((3, 2)))
+        assert mixed.dtype == np.float32
+        assert mixed.tolist() == [[3, 3]] * 2
+        with pytest.raises(ValueError, match="matmul"):
+            gt.matmul(gt.ones((2, 3)), gt.ones((4, 2)))
