@@ -282,6 +282,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "pmap": "gt.distributed",
         "requires_grad": "gt.Variable, or tape.watch(x)",
         "rsqrt": "1 / gt.sqrt(x)",
+        "set_float32_matmul_precision": "gt.mixed_precision.set_matmul_precision(precision)",
         "set_grad_enabled": "gt.GradientTape",
         "topk": "gt.sort(x)[..., -k:]",
         "train": "gt.training.fit(model, data)",
@@ -319,7 +320,6 @@ INSTEAD: dict[str, dict[str, str]] = {
     },
     "mixed_precision": {
         "global_policy": "gt.mixed_precision.get_policy()",
-        "set_float32_matmul_precision": "gt.mixed_precision.set_matmul_precision(precision)",
         "set_global_policy": "gt.mixed_precision.set_policy(policy)",
     },
     "nn": {
