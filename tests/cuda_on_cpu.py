@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from gradtape.plugins.cupy.compiled.formulas import HALF
-from gradtape.plugins.cupy.compiled.products import TF32
+from gradtape.plugins.cupy.compiled.products import BFLOAT16, TF32
 
 __all__ = ["MISSING", "add_to", "build", "rounded"]
 
@@ -119,8 +119,9 @@ def add_to(module: Any) -> types.SimpleNamespace:
     """Add kernels, streams and graphs to a pretend CuPy; return what happened, as it is counted."""
     here = _Here()
     seen = types.SimpleNamespace(
-        launches=0, graphs=0, captures=0, products=0, tf32=0, refuse=None, dry=False, cublas=None
-    )
+        launches=0, graphs=0, captures=0, products=0, tf32=0, bfloat16=0, refuse=None, dry=False,
+        cublas=None, recent=True,
+    )  # fmt: skip
 
     class Stream:
         """As CuPy's; all work is done at once."""
@@ -227,6 +228,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
         """Multiply matrices that lie column by column, as cuBLAS does."""
         (m, n, k), seen.products = sizes, seen.products + 1
         seen.tf32 += char == TF32
+        seen.bfloat16 += char == BFLOAT16
         first = _in_columns(x, (k, m) if turned[0] else (m, k), count)
         second = _in_columns(y, (n, k) if turned[1] else (k, n), count)
         result = _in_columns(out, (m, n), count)
@@ -235,7 +237,9 @@ def add_to(module: Any) -> types.SimpleNamespace:
             one, two = (a.mT if t else a for a, t in zip((first, second), turned, strict=True))
             if char == TF32:
                 one, two = rounded(one), rounded(two)
-            wide = np.matmul(one, two, dtype="float32" if char in ("e", TF32) else char)
+            if char == BFLOAT16:
+                one, two = ((a.astype(np.uint32) << 16).view(np.float32) for a in (one, two))
+            wide = np.matmul(one, two, dtype="float32" if len(char) > 1 or char == "e" else char)
             result[...] = wide
 
         if not seen.dry:  # of kernels that have not run
@@ -248,6 +252,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
             if seen.cublas is not None:
                 raise seen.cublas
             self.stream: Any = None
+            self.has_bfloat16 = seen.recent
 
         def bind(self, stream: Any, scratch: Any) -> None:
             self.stream = stream

@@ -29,19 +29,21 @@ import numpy as np
 
 from ....core.extend import get_matmul_precision
 
-#: The name of products of float32 whose operands are rounded to TF32.
-TF32 = "tf32"
-#: By the dtype's character or this name: cuBLAS's number of the dtype, cuBLAS's number of the type
-#: of sums, and that type.
-_TYPES: dict[str, tuple[int, int, Any]] = {
-    "e": (2, 68, ctypes.c_float),
-    "f": (0, 68, ctypes.c_float),
-    "d": (1, 70, ctypes.c_double),
-    "F": (4, 68, ctypes.c_float * 2),
-    TF32: (0, 77, ctypes.c_float),
+#: The names of products of float32 whose operands are rounded to TF32, and of those whose operands
+#: are the bits of bfloat16.
+TF32, BFLOAT16 = "tf32", "bfloat16"
+#: By the dtype's character or such a name: cuBLAS's numbers of the operands' and of the results'
+#: dtypes, cuBLAS's number of the type of sums, and that type.
+_TYPES: dict[str, tuple[int, int, int, Any]] = {
+    "e": (2, 2, 68, ctypes.c_float),
+    "f": (0, 0, 68, ctypes.c_float),
+    "d": (1, 1, 70, ctypes.c_double),
+    "F": (4, 4, 68, ctypes.c_float * 2),
+    TF32: (0, 0, 77, ctypes.c_float),
+    BFLOAT16: (14, 0, 68, ctypes.c_float),
 }
-#: The compute capability from which GPUs have TF32, times 10.
-_WITH_TF32 = 80
+#: The compute capability from which GPUs have TF32 and bfloat16, times 10.
+_RECENT = 80
 _DEFAULT_ALGORITHM = -1
 #: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
@@ -111,7 +113,8 @@ class CublasHandle:
         capability = int(xp.cuda.Device().compute_capability)
         self._bytes = large if capability >= 10 * least else small
         self._scratch: dict[int, tuple[Any, Any]] = {}
-        self._types = _TYPES if capability >= _WITH_TF32 else {**_TYPES, TF32: _TYPES["f"]}
+        self.has_bfloat16 = capability >= _RECENT
+        self._types = _TYPES if capability >= _RECENT else {**_TYPES, TF32: _TYPES["f"]}
         self._numbers = {
             kind: (ctypes.byref(kind(1)), ctypes.byref(kind(0))) for *_, kind in _TYPES.values()
         }
@@ -140,7 +143,7 @@ class CublasHandle:
         Parameters
         ----------
         char
-            The dtype's character, or :data:`TF32`.
+            The dtype's character, :data:`TF32` or :data:`BFLOAT16`.
         turned
             1 for an operand to transpose, 0 for the others.
         sizes
@@ -151,12 +154,12 @@ class CublasHandle:
             An array with a matrix at its first element, the distance between the matrix's columns,
             and the distance between matrices.
         """
-        number, sums, kind = self._types[char]
+        given, result, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
         self._call(
             "cublasGemmStridedBatchedEx", self._handle, *turned, *sizes,
-            one, x[0].data.ptr, number, x[1], x[2], y[0].data.ptr, number, y[1], y[2],
-            zero, out[0].data.ptr, number, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
+            one, x[0].data.ptr, given, x[1], x[2], y[0].data.ptr, given, y[1], y[2],
+            zero, out[0].data.ptr, result, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
         )  # fmt: skip
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -232,8 +235,21 @@ class Products:
         if self.missing is None:
             self._handle().bind(stream, scratch)
 
+    @property
+    def has_bfloat16(self) -> bool:
+        """Whether operands may be the bits of bfloat16 on the current device."""
+        return self.missing is None and self._handle().has_bfloat16
+
     def multiply(self, x: Any, y: Any, out: Any) -> None:
-        """Multiply matrices, or stacks of them that broadcast, into a C contiguous array."""
+        """Multiply matrices, or stacks of them that broadcast, into a C contiguous array.
+
+        Parameters
+        ----------
+        x, y
+            The matrices. Those of ``uint16`` are the bits of bfloat16, if :attr:`has_bfloat16`.
+        out
+            An array of their dtype; of ``float32`` for bfloat16.
+        """
         if self.missing is not None:
             self._check_cupy(out.dtype)
             self.xp.matmul_by_cupy(x, y, out=out)
@@ -243,10 +259,13 @@ class Products:
         (m, n), k = out.shape[-2:], x.shape[-1]
         # row-major matrices are transposed column-major ones, so factors change places
         char = out.dtype.char
+        if x.dtype == np.uint16:
+            char = BFLOAT16
+        elif char == "f" and rounds():
+            char = TF32
         self._handle().multiply(
-            TF32 if char == "f" and rounds() else char, (right[0], left[0]), (n, m, k), count,
-            right[1:], left[1:], (out, n, m * n),
-        )  # fmt: skip
+            char, (right[0], left[0]), (n, m, k), count, right[1:], left[1:], (out, n, m * n)
+        )
 
     def matmul(self, x: Any, y: Any) -> Any:
         """Return products of matrices or vectors, as ``cupy.matmul`` does."""
