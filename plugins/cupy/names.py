@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -54,26 +55,35 @@ class Namespace(_Names):
 
     def matmul(self, x: Any, y: Any) -> Any:
         """Return products of matrices, those of ``float32`` in the precision that is set."""
-        if not _is_set_for(x, y):
-            return self._names.matmul(x, y)
-        return lazy_module(_PRODUCTS).products(self).matmul(x, y)
+        if _is_set_for(x, y):
+            return lazy_module(_PRODUCTS).products(self).matmul(x, y)
+        if x.shape[-1:] == (x.size,) and _is_one_half(x, y, x.size):
+            return _in_single(self._names.matmul, x, y)
+        return self._names.matmul(x, y)
 
     def matmul_by_cupy(self, x: Any, y: Any, out: Any = None) -> Any:
         """Return the same in the precision of CuPy."""
         return self._names.matmul(x, y) if out is None else self._names.matmul(x, y, out=out)
 
-    def tensordot(self, x: Any, y: Any, axes: Any) -> Any:
+    def tensordot(self, x: Any, y: Any, axes: Any = 2) -> Any:
         """Return a product summed over pairs of axes, in the same precision."""
+        if isinstance(axes, int):
+            axes = range(x.ndim - axes, x.ndim), range(axes)
+        of_x, of_y = (
+            [i % a.ndim for i in ((part,) if isinstance(part, int) else part)]
+            for a, part in zip((x, y), axes, strict=True)
+        )
+        size = prod(x.shape[i] for i in of_x)
         if not _is_set_for(x, y):
-            return self._names.tensordot(x, y, axes=axes)
-        (of_x, of_y), transpose = axes, self._names.transpose
+            if _is_one_half(x, y, size):
+                return _in_single(self._names.tensordot, x, y, axes=(of_x, of_y))
+            return self._names.tensordot(x, y, axes=(of_x, of_y))
         rest_x = [i for i in range(x.ndim) if i not in of_x]
         rest_y = [i for i in range(y.ndim) if i not in of_y]
-        size = prod(x.shape[i] for i in of_x)
         shape = [*(x.shape[i] for i in rest_x), *(y.shape[i] for i in rest_y)]
         rows, columns = (prod(a.shape[i] for i in r) for a, r in ((x, rest_x), (y, rest_y)))
-        left = transpose(x, (*rest_x, *of_x)).reshape(rows, size)
-        right = transpose(y, (*of_y, *rest_y)).reshape(size, columns)
+        left = self._names.transpose(x, (*rest_x, *of_x)).reshape(rows, size)
+        right = self._names.transpose(y, (*of_y, *rest_y)).reshape(size, columns)
         return self.matmul(left, right).reshape(shape)
 
     def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
@@ -111,6 +121,19 @@ def _is_set_for(x: Any, y: Any) -> bool:
         return False
     dtype = np.promote_types(x.dtype, y.dtype)
     return bool(lazy_module(_PRODUCTS).cupy_must_not(dtype))
+
+
+def _is_one_half(x: Any, y: Any, count: int) -> bool:
+    """Return whether a product of ``float16`` has one element, the sum of ``count`` products.
+
+    CuPy then sums in ``float16``; otherwise cuBLAS sums in ``float32``.
+    """
+    return bool(x.size == y.size == count and np.promote_types(x.dtype, y.dtype) == np.float16)
+
+
+def _in_single(function: Callable[..., Any], x: Any, y: Any, **settings: Any) -> Any:
+    """Return a function's result in ``float16``, computed in ``float32``."""
+    return function(x.astype(np.float32), y.astype(np.float32), **settings).astype(np.float16)
 
 
 def _real(x: Any) -> Any:

@@ -377,7 +377,9 @@ def test_without_products_of_16_bits_the_numbers_are_the_same(cupy: Any, state: 
 
 
 @HOW
-@pytest.mark.parametrize("name", [*PRODUCTS, "sum", "mean", "average pooling"])
+@pytest.mark.parametrize(
+    "name", [*PRODUCTS, "vectors", "columns", "all axes", "sum", "mean", "average pooling"]
+)
 def test_float16_is_summed_in_float32_and_rounded_once(cupy: Any, name: str, how: str) -> None:
     """4097 times 1, which float16 cannot count to: it ends at 2048."""
     many = 4097
@@ -396,6 +398,9 @@ def test_float16_is_summed_in_float32_and_rounded_once(cupy: Any, name: str, how
         "a vector": (gt.matmul, ones, ones[0]),
         "a vector before": (gt.matmul, ones[0], ones.T),
         "tensordot": (lambda x, y: gt.tensordot(x, y, axes=((1,), (1,))), ones, ones),
+        "vectors": (gt.matmul, ones[0], ones[0]),
+        "columns": (gt.matmul, np.ones((2, many), "float16"), np.ones((many, 3), "float16")),
+        "all axes": (lambda x, y: gt.tensordot(x, y, axes=((0, 1), (1, 0))), ones, ones.T),
         "einsum": (lambda x, y: gt.einsum("bij,bkj->bik", x, y), ones[None], ones[None]),
         "conv": (convolved, ones[..., None], ones.reshape(many, 1, 1)),
     }  # fmt: skip
@@ -443,3 +448,16 @@ def test_cublas_is_told_the_types_of_operands_results_and_sums(
         TF32: [0, 0, 0, 77 if recent else 68],
         BFLOAT16: [14, 14, 0, 68],
     }
+
+
+@pytest.mark.parametrize("precision", ["default", "tf32"])
+@pytest.mark.parametrize("axes", [1, 2, 0, (0, -1), ((0, 2), (2, 1)), ([1], [0])])
+def test_the_namespace_takes_the_axes_that_numpy_takes(
+    cupy: Any, axes: Any, precision: str
+) -> None:
+    xp = gt.registry().backends["cupy"].xp
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, (3, 3, 3)).astype("float32") for _ in range(2))
+    with matmul_precision(precision):
+        found = xp.tensordot(xp.asarray(x), xp.asarray(y), axes=axes)
+    np.testing.assert_array_equal(cupy.asnumpy(found), np.tensordot(x, y, axes))
