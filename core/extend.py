@@ -47,6 +47,7 @@ from .base.dtypes import as_policy as as_policy
 from .base.dtypes import computing as computing
 from .base.dtypes import computing_in as computing_in
 from .base.dtypes import default_dtype as default_dtype
+from .base.dtypes import get_matmul_precision as get_matmul_precision
 from .base.dtypes import in_precision as in_precision
 from .base.dtypes import is_differentiable as is_differentiable
 from .base.dtypes import kind_of as kind_of
@@ -224,8 +225,8 @@ from .tensors.variable import Variable as Variable
 collectives_agreed = _collectives.agreed
 told_by_ranks = _collectives.texts_by_rank
 
-# `contract` first: its names are those of `gradtape.plugin`; two are `gradtape.mixed_precision`'s
-publish(__name__, without=("Policy", "policy"))
+# `contract` first: its names are those of `gradtape.plugin`; three are `gradtape.mixed_precision`'s
+publish(__name__, without=("Policy", "get_matmul_precision", "policy"))
 publish_rest(__name__, f"{__package__}.later")
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from gradtape.plugins.cupy.compiled.formulas import HALF
+from gradtape.plugins.cupy.compiled.products import BFLOAT16, TF32
 
-__all__ = ["MISSING", "add_to", "build"]
+__all__ = ["MISSING", "add_to", "build", "rounded"]
 
 #: Why no kernel can run here, if none can.
 MISSING = None if shutil.which("g++") else "g++ is not here, by which kernels run on the processor"
@@ -173,6 +175,14 @@ def _built(name: str, source: str) -> Any:
     return _known[name]
 
 
+def rounded(x: Any, digits: int = 10) -> Any:
+    """Return numbers of float32 rounded to fewer binary digits: the 10 of TF32."""
+    bits, dropped = np.ascontiguousarray(x, np.float32).view(np.uint32), 23 - digits
+    half = np.uint32((1 << dropped - 1) - 1) + (bits >> np.uint32(dropped) & np.uint32(1))
+    found = (bits + half & np.uint32(0xFFFFFFFF << dropped & 0xFFFFFFFF)).view(np.float32)
+    return np.where(np.isfinite(x), found, x)
+
+
 def _in_columns(given: tuple[Any, int, int], shape: tuple[int, int], count: int) -> Any:
     """Return the matrices that begin at an array's first element."""
     array, column, apart = given
@@ -192,8 +202,9 @@ def add_to(module: Any) -> types.SimpleNamespace:
     """Add kernels, streams and graphs to a pretend CuPy; return what happened, as it is counted."""
     here = _Here()
     seen = types.SimpleNamespace(
-        launches=0, graphs=0, captures=0, products=0, refuse=None, dry=False, cublas=None
-    )
+        launches=0, graphs=0, captures=0, products=0, tf32=0, bfloat16=0, refuse=None, dry=False,
+        cublas=None, recent=True,
+    )  # fmt: skip
 
     class Stream:
         """As CuPy's; all work is done at once."""
@@ -315,18 +326,29 @@ def add_to(module: Any) -> types.SimpleNamespace:
     def matmul(x1: Any, x2: Any, /, out: Any = None, **keywords: Any) -> Any:
         if current().is_capturing():
             raise NotImplementedError("calling cuBLAS API during stream capture is unsupported")
+        if own_tf32() and x1.dtype == x2.dtype == np.float32 and max(x1.ndim, x2.ndim) < 3:
+            x1, x2 = (module.ndarray(rounded(x.data), x.device.id) for x in (x1, x2))
         return plain(x1, x2, **keywords) if out is None else plain(x1, x2, out=out, **keywords)
+
+    def own_tf32() -> bool:  # of matrices, but not of stacks of them
+        return os.environ.get("CUPY_TF32") == "1"
 
     def multiply(char: str, turned: Any, sizes: Any, count: int, x: Any, y: Any, out: Any) -> None:
         """Multiply matrices that lie column by column, as cuBLAS does."""
         (m, n, k), seen.products = sizes, seen.products + 1
+        seen.tf32 += char == TF32
+        seen.bfloat16 += char == BFLOAT16
         first = _in_columns(x, (k, m) if turned[0] else (m, k), count)
         second = _in_columns(y, (n, k) if turned[1] else (k, n), count)
         result = _in_columns(out, (m, n), count)
 
         def work() -> None:
             one, two = (a.mT if t else a for a, t in zip((first, second), turned, strict=True))
-            wide = np.matmul(one, two, dtype="float32" if char == "e" else char)
+            if char == TF32:
+                one, two = rounded(one), rounded(two)
+            if char == BFLOAT16:
+                one, two = ((a.astype(np.uint32) << 16).view(np.float32) for a in (one, two))
+            wide = np.matmul(one, two, dtype="float32" if len(char) > 1 or char == "e" else char)
             result[...] = wide
 
         if not seen.dry:  # of kernels that have not run
@@ -339,6 +361,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
             if seen.cublas is not None:
                 raise seen.cublas
             self.stream: Any = None
+            self.has_bfloat16 = seen.recent
 
         def bind(self, stream: Any, scratch: Any) -> None:
             self.stream = stream

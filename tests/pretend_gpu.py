@@ -489,7 +489,33 @@ def _argsort(a: Any, axis: Any = -1, kind: Any = None) -> Any:
     return np.argsort(a, axis=axis, kind="stable")
 
 
-_OWN = {"argsort": _argsort, "take": _take, "take_along_axis": _take_along_axis}
+def _matmul(x1: Any, x2: Any, out: Any = None, **keywords: Any) -> Any:
+    """Multiply, but sum the products of a single element in their dtype, as CuPy does."""
+    settings = keywords if out is None else {"out": out, **keywords}
+    found = np.matmul(x1, x2, **settings)
+    if found.size == 1 and found.ndim < 3 and found.dtype == np.float16:
+        found = np.asarray(found)
+        found[...] = (x1.ravel() * x2.ravel()).cumsum(dtype=np.float16)[-1]
+    return found
+
+
+def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+    found = np.asarray(np.tensordot(a, b, axes))
+    if found.size == 1 and found.dtype == np.float16 and type(axes) is not int:
+        pairs = (
+            np.moveaxis(x, i, range(len(i))).ravel() for x, i in zip((a, b), axes, strict=True)
+        )
+        found[...] = np.multiply(*pairs).cumsum(dtype=np.float16)[-1]
+    return found
+
+
+_OWN = {
+    "matmul": _matmul,
+    "tensordot": _tensordot,
+    "argsort": _argsort,
+    "take": _take,
+    "take_along_axis": _take_along_axis,
+}
 
 
 class Plugin:

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from .context import Setting
+from ..errors import TraceError
+from .context import Setting, active_graph
 from .table import ops
 
 #: Python scalars are weak: they take the dtype of the arrays that they are combined with.
@@ -375,3 +376,116 @@ def in_precision(x: Any, dtype: str | None) -> Any:
     if own == dtype or (dtype == "float32" and own != "float16"):
         return x
     return ops["cast"](x, dtype=dtype)
+
+
+# -- the precision of matrix products --------------------------------------------------------------
+
+
+_PRECISIONS = ("default", "float32", "tf32")
+#: What other libraries call them.
+_SAME = {"highest": "float32", "high": "tf32", "tensorfloat32": "tf32"}
+
+_of_process = "default"
+_of_block: ContextVar[str | None] = ContextVar("gradtape_matmul_precision", default=None)
+
+
+def get_matmul_precision() -> str:
+    """Return the precision of products of ``float32`` matrices that are computed now.
+
+    A backend whose products can be less precise reads it whenever it computes one. What it compiles
+    for one precision, it must not run in another.
+
+    Returns
+    -------
+    str
+        The precision of the innermost :func:`gradtape.mixed_precision.matmul_precision` block,
+        otherwise the one that :func:`gradtape.mixed_precision.set_matmul_precision` set.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.get_matmul_precision()
+    'default'
+    """
+    return _of_block.get() or _of_process
+
+
+def set_matmul_precision(precision: str) -> None:
+    """Set the precision of products of ``float32`` matrices, in the whole process.
+
+    Parameters
+    ----------
+    precision
+        As for :func:`gradtape.mixed_precision.matmul_precision`.
+
+    Raises
+    ------
+    ValueError
+        If it is another precision.
+    TraceError
+        In a function that is being traced.
+
+    Examples
+    --------
+    >>> gt.mixed_precision.set_matmul_precision("tf32")
+    >>> gt.mixed_precision.get_matmul_precision()
+    'tf32'
+    >>> gt.mixed_precision.set_matmul_precision("default")
+    """
+    global _of_process
+    _of_process = _checked_precision(precision, "set_matmul_precision")
+
+
+@contextmanager
+def matmul_precision(precision: str) -> Iterator[None]:
+    """Set the precision of products of ``float32`` matrices that are computed in a block.
+
+    It applies to matrix products and convolutions of arrays, eager and compiled, and to those of
+    gradients. A compiled function follows the precision where it is called, not where it was
+    traced. Other dtypes are not affected.
+
+    Parameters
+    ----------
+    precision
+        ``"float32"`` for full precision. ``"tf32"`` allows a backend to round the operands to the
+        11 binary digits of TF32; sums are in ``float32``. CuPy does so on GPUs of compute
+        capability 8.0 or higher, and JAX on GPUs; NumPy has no TF32 and computes in full precision.
+        ``"default"``, the initial one, is what the library of the backend does by itself: TF32 for
+        JAX on a GPU and for CuPy with the environment variable ``CUPY_TF32=1``, otherwise full
+        precision.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    ValueError
+        If it is another precision.
+    TraceError
+        In a function that is being traced: the block would not apply to later calls.
+
+    Examples
+    --------
+    >>> x = gt.ones((2, 3))
+    >>> with gt.mixed_precision.matmul_precision("tf32"):
+    ...     y = x @ gt.ones((3, 2))
+    >>> y.tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    with Setting(_of_block, _checked_precision(precision, "matmul_precision")):
+        yield
+
+
+def _checked_precision(precision: str, method: str) -> str:
+    if precision not in _PRECISIONS:
+        same = _SAME.get(precision) if isinstance(precision, str) else None
+        raise ValueError(
+            f"{method}: the precision must be one of {_PRECISIONS}, got {precision!r}"
+            + (f"; that is {same!r} here" if same else "")
+        )
+    if active_graph.get() is not None:
+        raise TraceError(
+            f"{method}: a traced function computes with the precision that is set where it is "
+            "called; set it there, around the call"
+        )
+    return precision

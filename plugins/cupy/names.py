@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...core.extend import SCALARS, kind_of
+from ...core.extend import SCALARS, get_matmul_precision, kind_of, lazy_module
 
 #: The dtypes that CUDA adds atomically, by kind and size; others are added in a wider dtype.
 _ATOMIC = frozenset(("i4", "u4", "u8", "f2", "f4", "f8"))
+_PRODUCTS = "plugins.cupy.compiled.products"
 
 
 class _Names:
@@ -50,6 +53,39 @@ class Namespace(_Names):
             return self._names.asarray(x, dtype=dtype)
         return self.array(x, dtype)
 
+    def matmul(self, x: Any, y: Any) -> Any:
+        """Return products of matrices, those of ``float32`` in the precision that is set."""
+        if _is_set_for(x, y):
+            return lazy_module(_PRODUCTS).products(self).matmul(x, y)
+        if x.shape[-1:] == (x.size,) and _is_one_half(x, y, x.size):
+            return _in_single(self._names.matmul, x, y)
+        return self._names.matmul(x, y)
+
+    def matmul_by_cupy(self, x: Any, y: Any, out: Any = None) -> Any:
+        """Return the same in the precision of CuPy."""
+        return self._names.matmul(x, y) if out is None else self._names.matmul(x, y, out=out)
+
+    def tensordot(self, x: Any, y: Any, axes: Any = 2) -> Any:
+        """Return a product summed over pairs of axes, in the same precision."""
+        if isinstance(axes, int):
+            axes = range(x.ndim - axes, x.ndim), range(axes)
+        of_x, of_y = (
+            [i % a.ndim for i in ((part,) if isinstance(part, int) else part)]
+            for a, part in zip((x, y), axes, strict=True)
+        )
+        size = prod(x.shape[i] for i in of_x)
+        if not _is_set_for(x, y):
+            if _is_one_half(x, y, size):
+                return _in_single(self._names.tensordot, x, y, axes=(of_x, of_y))
+            return self._names.tensordot(x, y, axes=(of_x, of_y))
+        rest_x = [i for i in range(x.ndim) if i not in of_x]
+        rest_y = [i for i in range(y.ndim) if i not in of_y]
+        shape = [*(x.shape[i] for i in rest_x), *(y.shape[i] for i in rest_y)]
+        rows, columns = (prod(a.shape[i] for i in r) for a, r in ((x, rest_x), (y, rest_y)))
+        left = self._names.transpose(x, (*rest_x, *of_x)).reshape(rows, size)
+        right = self._names.transpose(y, (*of_y, *rest_y)).reshape(size, columns)
+        return self.matmul(left, right).reshape(shape)
+
     def argsort(self, x: Any, axis: int = -1, stable: bool = True) -> Any:
         """Return the order of the elements; CuPy's is always stable."""
         return self._names.argsort(x, axis=axis)
@@ -77,6 +113,27 @@ class Namespace(_Names):
     def count_nonzero(self, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
         """Count the elements that are not 0."""
         return self._names.sum(x != 0, axis=axis, keepdims=keepdims, dtype=np.intp)
+
+
+def _is_set_for(x: Any, y: Any) -> bool:
+    """Return whether a precision is set that is not CuPy's own for a product of these arrays."""
+    if get_matmul_precision() == "default":
+        return False
+    dtype = np.promote_types(x.dtype, y.dtype)
+    return bool(lazy_module(_PRODUCTS).cupy_must_not(dtype))
+
+
+def _is_one_half(x: Any, y: Any, count: int) -> bool:
+    """Return whether a product of ``float16`` has one element, the sum of ``count`` products.
+
+    CuPy then sums in ``float16``; otherwise cuBLAS sums in ``float32``.
+    """
+    return bool(x.size == y.size == count and np.promote_types(x.dtype, y.dtype) == np.float16)
+
+
+def _in_single(function: Callable[..., Any], x: Any, y: Any, **settings: Any) -> Any:
+    """Return a function's result in ``float16``, computed in ``float32``."""
+    return function(x.astype(np.float32), y.astype(np.float32), **settings).astype(np.float16)
 
 
 def _real(x: Any) -> Any:

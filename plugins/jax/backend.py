@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from ...core.extend import (
     BackendUnavailable,
     Engine,
     Stopwatch,
+    get_matmul_precision,
     hookimpl,
     lazy_entry,
     numpy_dtype,
@@ -53,6 +55,13 @@ class JaxStopwatch(Stopwatch):
 
 
 INSTALL = 'pip install "gradtape[jax]"'
+
+
+@contextmanager
+def _precise(jax: Any, precision: str) -> Iterator[None]:
+    """Use 64-bit numbers, and products of matrices in a precision, in a block of this thread."""
+    with jax.enable_x64(True), jax.default_matmul_precision(precision):
+        yield
 
 
 class JaxBackend(Backend):
@@ -110,8 +119,11 @@ class JaxBackend(Backend):
         return type(self.xp.zeros(()))
 
     def scope(self, array: Any = None) -> Any:
-        """Return a context that keeps 64-bit numbers in this thread."""
-        return self._jax.enable_x64(True)
+        """Return a context of this thread with 64-bit numbers, and the precision that is set."""
+        wanted = get_matmul_precision()
+        if wanted == "default":
+            return self._jax.enable_x64(True)
+        return _precise(self._jax, {"tf32": "tensorfloat32"}.get(wanted, wanted))
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array.
@@ -173,11 +185,11 @@ class JaxBackend(Backend):
 
     def typed(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a kernel that uses 64-bit numbers, and whose results have strong dtypes."""
-        x64, strong = functools.partial(self._jax.enable_x64, True), self._strong
+        scope, strong = self.scope, self._strong
 
         @functools.wraps(function)
         def run(*arrays: Any, **params: Any) -> Any:
-            with x64():
+            with scope():
                 found = function(*arrays, **params)
                 if isinstance(found, (list, tuple)):
                     return [strong(x) for x in found]

@@ -153,6 +153,7 @@ class WholeProgram:
     def __init__(self, group: JaxCommunicator, concrete: Any, rows: int | None) -> None:
         self._group = group
         self._owner = cast("JaxBackend", registry().backend("jax"))
+        self.scope = self._owner.scope
         graph = concrete.graph
         self._finite = concrete.results[1]
         program = joined_pulls(forward_only(graph))

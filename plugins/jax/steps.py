@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import jax
 import numpy as np
 
 from ...core.errors import DistributedError, TraceError
@@ -119,7 +118,7 @@ class XlaStep:
         args, kwargs = pack_like((args, kwargs), leaves)
         concrete = self._function.get_concrete_function(*args, **kwargs)
         program = self._program(concrete, total)
-        with program.held, jax.enable_x64(True):
+        with program.held, program.scope():
             outputs = self._outputs(program, arrays, parts, total, whole)
         if self._local_outputs:
             outputs = [self._own_rows(x, total) for x in outputs]

@@ -212,11 +212,12 @@ def test_a_name_of_numpys_that_is_not_there_says_what_to_use(path: str, instead:
 #: Of PyTorch, Keras and JAX, in the package itself; in other places all are, but for ``random``.
 OF_OTHERS = (
     "autograd backward bmm callbacks cat checkpoint clamp compile config cross_entropy cuda "
-    "custom_jvp custom_vjp device device_put enable_grad FloatTensor from_numpy get_default_dtype "
+    "custom_jvp custom_vjp default_matmul_precision device device_put enable_grad FloatTensor "
+    "from_numpy get_default_dtype "
     "inference_mode initializers inverse is_tensor jit keras key lax load_model LongTensor "
     "manual_seed mm models no_grad no_gradient numel numpy optim Parameter permute pmap PRNGKey "
-    "randperm requires_grad rsqrt save_model seed set_grad_enabled split tensor topk train "
-    "unsqueeze utils view"
+    "randperm requires_grad rsqrt save_model seed set_float32_matmul_precision set_grad_enabled "
+    "split tensor topk train unsqueeze utils view"
 ).split()
 
 

@@ -142,6 +142,12 @@ _OF_TRUTHS = {
     "minimum": "{0} && {1}",
     "multiply": "{0} && {1}",
 }
+#: The name of steps that give the bits of bfloat16 of numbers that are rounded to it.
+BITS = "bits_of_bfloat16"
+#: The steps that give one of their operands, or its negative.
+KEEPING = frozenset(
+    "absolute conjugate copysign fabs fmax fmin maximum minimum negative positive where".split()
+)
 #: Forms by the kind of the numbers computed with. ``{T}`` is their type.
 _FORMS = {"f": _OF_REALS, "i": _OF_INTEGERS, "u": _OF_NATURALS, "b": _OF_TRUTHS}
 
@@ -241,6 +247,8 @@ def _form(step: PlanStep, first: Symbol) -> tuple[str, list[Any]] | None:
     found: tuple[str, list[Any]] | None = None if formula is None else formula(step)
     if found is not None:
         return found
+    if step.op == BITS:
+        return "to_bfloat({0})", [first.dtype]
     if step.op == "hits":
         return "{0} == {1}", [x.dtype for x in step.inputs]
     if step.op == "outside":

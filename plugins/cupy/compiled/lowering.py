@@ -49,6 +49,8 @@ class DeviceLowering(Lowering):
     ----------
     maps
         By view, a function that makes the same view of a NumPy array.
+    numbers
+        By a number and its dtype, the value that is this number.
     """
 
     on_host = False
@@ -59,7 +61,7 @@ class DeviceLowering(Lowering):
     def __init__(self, program: Graph, owner: Backend, arrays: Sequence[Any]) -> None:
         self.maps: dict[Symbol, Callable[[Any], Any]] = {}
         self._counts: dict[int, Symbol] = {}
-        self._numbers: dict[tuple[float, Any], Symbol] = {}
+        self.numbers: dict[tuple[float, Any], Symbol] = {}
         some = [*arrays, *(v.array for v in program.variables)]
         self._device = owner.device(some[0]) if some else None
         super().__init__(program, owner, arrays)
@@ -94,7 +96,7 @@ class DeviceLowering(Lowering):
     def number(self, value: float, like: Symbol) -> Symbol:
         """Return a value that is one number, of the dtype of another value."""
         key = value, like.dtype
-        x = self._numbers.setdefault(key, symbol_like(like, ()))
+        x = self.numbers.setdefault(key, symbol_like(like, ()))
         if x not in self.known:
             host = np.array(value, like.dtype)
             self.known[x] = self.owner.asarray(host, device=self._device)

@@ -27,9 +27,10 @@ from ...planned import (
     packed,
     shape_of,
 )
+from .bfloat16 import SHORT, with_short_operands
 from .kernels import BLOCK, KernelLaunch, Places, Written, compiled, joining, launches, split
 from .lowering import DeviceLowering
-from .products import Products, products
+from .products import Products, products, rounds
 
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512
@@ -120,6 +121,8 @@ class DevicePlan:
         The positions of values among a call's values.
     products
         The object that multiplies matrices; None if it is not needed.
+    has_singles
+        Whether it multiplies matrices of float32, which may be rounded to TF32.
     """
 
     def __init__(self, lowered: DeviceLowering, memory: dict[Any, State]) -> None:
@@ -128,6 +131,7 @@ class DevicePlan:
         self.kernels: list[KernelLaunch] = []
         self.host: list[PlanStep] = []
         self.products: Products | None = None
+        self.has_singles = False
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
         self._actions: list[Callable[[Values], None]] = []
@@ -138,6 +142,7 @@ class DevicePlan:
         self._free: dict[int, list[int]] = {}
         self._sets: dict[int, tuple[Any, list[Values]]] = {}
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
+        steps = with_short_operands(lowered, steps, lambda: products(self.xp).has_bfloat16)
         self.states = [(p, memory.setdefault(p.key, State(p, self.xp))) for p in packs]
         apart = {v for pack in packs for v in pack.sources}
         self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}
@@ -330,6 +335,8 @@ class DevicePlan:
 
     def _product(self, step: PlanStep) -> None:
         self.products = products(self.xp)
+        kind = step.symbols[0].dtype
+        self.has_singles = self.has_singles or kind == np.float32
         (a, b), out = map(self.number, step.inputs), self.number(step.out)
         multiply = self.products.multiply
         left, right = step.params.get("left"), step.params.get("right")
@@ -446,8 +453,19 @@ class DevicePlan:
         lines = [f"  kernel over {group.shape}: {count_ops(group.members)}" for group in groups]
         for pack, _ in self.states:
             lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
-        products = sum(isinstance(i, PlanStep) and i.kind is StepKind.PRODUCT for i in self.items)
-        lines.append(f"  {len(self.kernels)} launches of kernels, {products} products of matrices")
+        kinds = [
+            i.symbols[0].dtype
+            for i in self.items
+            if isinstance(i, PlanStep) and i.kind is StepKind.PRODUCT
+        ]
+        told = [f"{kinds.count(SHORT)} of bfloat16"] if SHORT in kinds else []
+        if self.has_singles:
+            precise = "TF32 allowed" if rounds() else "full precision"
+            told.append(f"{kinds.count(np.dtype(np.float32))} of float32: {precise}")
+        lines.append(
+            f"  {len(self.kernels)} launches of kernels, {len(kinds)} products of matrices"
+            + (f" ({', '.join(told)})" if told else "")
+        )
         lines += self.lowered.call_lines()
         lines.append(f"  memory: one block of {self.bytes} bytes for each call that runs")
         return "\n".join(lines)

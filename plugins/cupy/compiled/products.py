@@ -7,6 +7,11 @@ too, so that results are the same, bit for bit.
 cuBLAS takes scratch memory from its handle, where a graph could not have it to itself. So it gets
 scratch memory for each stream instead: products on one stream run one after another, whether or not
 a graph launches them.
+
+Sums are in the precision of the dtype, those of ``float16`` in ``float32``. The operands of
+products of ``float32`` are rounded to TF32 if ``gradtape.mixed_precision.matmul_precision`` allows
+it where the product is computed. CuPy has one precision for all threads, so eager products come
+here, too, if CuPy's is another.
 """
 
 from __future__ import annotations
@@ -22,14 +27,23 @@ from typing import Any
 
 import numpy as np
 
-#: By dtype: cuBLAS's number of it, cuBLAS's number of the type of sums, and that type.
-_TYPES: dict[str, tuple[int, int, Any]] = {
-    "e": (2, 68, ctypes.c_float),
-    "f": (0, 68, ctypes.c_float),
-    "d": (1, 70, ctypes.c_double),
+from ....core.extend import get_matmul_precision
+
+#: The names of products of float32 whose operands are rounded to TF32, and of those whose operands
+#: are the bits of bfloat16.
+TF32, BFLOAT16 = "tf32", "bfloat16"
+#: By the dtype's character or such a name: cuBLAS's numbers of the operands' and of the results'
+#: dtypes, cuBLAS's number of the type of sums, and that type.
+_TYPES: dict[str, tuple[int, int, int, Any]] = {
+    "e": (2, 2, 68, ctypes.c_float),
+    "f": (0, 0, 68, ctypes.c_float),
+    "d": (1, 1, 70, ctypes.c_double),
+    "F": (4, 4, 68, ctypes.c_float * 2),
+    TF32: (0, 0, 77, ctypes.c_float),
+    BFLOAT16: (14, 0, 68, ctypes.c_float),
 }
-#: The same for float32 if ``CUPY_TF32=1`` makes CuPy round operands to 19 bits.
-_TF32 = 77
+#: The compute capability from which GPUs have TF32 and bfloat16, times 10.
+_RECENT = 80
 _DEFAULT_ALGORITHM = -1
 #: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
@@ -96,14 +110,13 @@ class CublasHandle:
         end = weakref.finalize(self, self._library.cublasDestroy_v2, self._handle)
         end.atexit = False
         least, large, small = _SCRATCH
-        recent = int(xp.cuda.Device().compute_capability) >= 10 * least
-        self._bytes = large if recent else small
+        capability = int(xp.cuda.Device().compute_capability)
+        self._bytes = large if capability >= 10 * least else small
         self._scratch: dict[int, tuple[Any, Any]] = {}
-        tf32 = os.environ.get("CUPY_TF32") == "1"
-        self._types = {**_TYPES, "f": (0, _TF32, ctypes.c_float)} if tf32 else _TYPES
+        self.has_bfloat16 = capability >= _RECENT
+        self._types = _TYPES if capability >= _RECENT else {**_TYPES, TF32: _TYPES["f"]}
         self._numbers = {
-            kind: (ctypes.byref(kind(1)), ctypes.byref(kind(0)))
-            for kind in (ctypes.c_float, ctypes.c_double)
+            kind: (ctypes.byref(kind(1)), ctypes.byref(kind(0))) for *_, kind in _TYPES.values()
         }
 
     def scratch(self, stream: Any) -> Any:
@@ -130,7 +143,7 @@ class CublasHandle:
         Parameters
         ----------
         char
-            The dtype's character.
+            The dtype's character, :data:`TF32` or :data:`BFLOAT16`.
         turned
             1 for an operand to transpose, 0 for the others.
         sizes
@@ -141,12 +154,12 @@ class CublasHandle:
             An array with a matrix at its first element, the distance between the matrix's columns,
             and the distance between matrices.
         """
-        number, sums, kind = self._types[char]
+        given, result, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
         self._call(
             "cublasGemmStridedBatchedEx", self._handle, *turned, *sizes,
-            one, x[0].data.ptr, number, x[1], x[2], y[0].data.ptr, number, y[1], y[2],
-            zero, out[0].data.ptr, number, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
+            one, x[0].data.ptr, given, x[1], x[2], y[0].data.ptr, given, y[1], y[2],
+            zero, out[0].data.ptr, result, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
         )  # fmt: skip
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -155,13 +168,32 @@ class CublasHandle:
             raise RuntimeError(f"cuBLAS: {name} failed with status {status}")
 
 
+def rounds() -> bool:
+    """Return whether the operands of products of float32 are rounded to TF32 now."""
+    wanted = get_matmul_precision()
+    return cupy_rounds() if wanted == "default" else wanted == "tf32"
+
+
+def cupy_must_not(dtype: Any) -> bool:
+    """Return whether CuPy's own products of a dtype are not as precise, or as fast, as is set."""
+    if dtype.char not in "fF" or rounds() == cupy_rounds():
+        return False
+    return bool(dtype.char == "f" or cupy_rounds())
+
+
+@functools.cache
+def cupy_rounds() -> bool:
+    """Return whether CuPy's own products of float32 are rounded to TF32."""
+    return os.environ.get("CUPY_TF32") == "1"
+
+
 class Products:
     """Multiplies matrices, with a handle for each thread and device.
 
     Parameters
     ----------
     xp
-        CuPy.
+        The namespace of the CuPy backend.
 
     Attributes
     ----------
@@ -203,19 +235,59 @@ class Products:
         if self.missing is None:
             self._handle().bind(stream, scratch)
 
+    @property
+    def has_bfloat16(self) -> bool:
+        """Whether operands may be the bits of bfloat16 on the current device."""
+        return self.missing is None and self._handle().has_bfloat16
+
     def multiply(self, x: Any, y: Any, out: Any) -> None:
-        """Multiply matrices, or stacks of them that broadcast, into a C contiguous array."""
+        """Multiply matrices, or stacks of them that broadcast, into a C contiguous array.
+
+        Parameters
+        ----------
+        x, y
+            The matrices. Those of ``uint16`` are the bits of bfloat16, if :attr:`has_bfloat16`.
+        out
+            An array of their dtype; of ``float32`` for bfloat16.
+        """
         if self.missing is not None:
-            self.xp.matmul(x, y, out=out)
+            self._check_cupy(out.dtype)
+            self.xp.matmul_by_cupy(x, y, out=out)
             return
         count = prod(out.shape[:-2])
         left, right = (self._layout_of(a, out.shape[:-2], count) for a in (x, y))
         (m, n), k = out.shape[-2:], x.shape[-1]
         # row-major matrices are transposed column-major ones, so factors change places
+        char = out.dtype.char
+        if x.dtype == np.uint16:
+            char = BFLOAT16
+        elif char == "f" and rounds():
+            char = TF32
         self._handle().multiply(
-            out.dtype.char, (right[0], left[0]), (n, m, k), count, right[1:], left[1:],
-            (out, n, m * n),
-        )  # fmt: skip
+            char, (right[0], left[0]), (n, m, k), count, right[1:], left[1:], (out, n, m * n)
+        )
+
+    def matmul(self, x: Any, y: Any) -> Any:
+        """Return products of matrices or vectors, as ``cupy.matmul`` does."""
+        a = x.reshape(1, -1) if x.ndim == 1 else x
+        b = y.reshape(-1, 1) if y.ndim == 1 else y
+        if self.missing is not None or not a.size or not b.size or a.shape[-1] != b.shape[-2]:
+            self._check_cupy(np.promote_types(x.dtype, y.dtype))
+            return self.xp.matmul_by_cupy(x, y)
+        dtype = np.promote_types(a.dtype, b.dtype)
+        stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        out = self.xp.empty((*stack, a.shape[-2], b.shape[-1]), dtype)
+        self.begin(self.xp.cuda.get_current_stream())
+        self.multiply(a.astype(dtype, copy=False), b.astype(dtype, copy=False), out)
+        return out.reshape((*stack, *a.shape[-2:-1][: x.ndim - 1], *b.shape[-1:][: y.ndim - 1]))
+
+    def _check_cupy(self, dtype: Any) -> None:
+        """Raise if CuPy, which rounds to TF32 in all calls or in none, must not multiply."""
+        if dtype.char in "fF" and cupy_rounds() and not rounds() and self.missing is not None:
+            raise RuntimeError(
+                "full precision is set for products of matrices, but CuPy rounds to TF32 because "
+                f"of the environment variable CUPY_TF32, and {self.missing}; unset the variable"
+            )
 
     def _layout_of(self, x: Any, shape: tuple[int, ...], count: int) -> tuple[int, Any, int, int]:
         """Return whether matrices are column-major, and their layout; copy them if necessary."""
@@ -243,5 +315,5 @@ def _columns(x: Any, size: int) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=8)
 def products(xp: Any) -> Products:
-    """Return the object that multiplies matrices of CuPy."""
+    """Return the object that multiplies matrices of the CuPy backend, of which this is ``xp``."""
     return Products(xp)

@@ -24,6 +24,7 @@ from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_
 from ...planned import Run, has_dtypes, retraced
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, DevicePlan, State
+from .products import rounds
 
 # -- CUDA graphs -----------------------------------------------------------------------------------
 
@@ -217,8 +218,8 @@ class _Flats:
 # -- programs --------------------------------------------------------------------------------------
 
 
-#: The maximum of shapes that are planned for, and of streams that are captured for.
-_SHAPES, _STREAMS = 16, 4
+#: The maximum of shapes that are planned for, and of graphs: one for each stream and precision.
+_SHAPES, _GRAPHS = 16, 4
 
 
 def cuda_graphs(graph: Graph) -> Run:
@@ -246,7 +247,8 @@ class _PlanForShape:
         #: Why there is no plan or, with a plan, no graph.
         self.reason = reason if plan is None else obstacle(plan)
         self.runs = 0
-        self.captured: dict[int, tuple[Any, Captured]] = {}
+        #: By the stream's address, and whether products round to TF32: the stream and its graph.
+        self.captured: dict[tuple[int, bool], tuple[Any, Captured]] = {}
 
 
 class Programs:
@@ -327,11 +329,12 @@ class Programs:
     ) -> Captured | None:
         """Return a graph for the stream of this call; None if there is none."""
         stream = self.owner.xp.cuda.get_current_stream()
-        known = found.captured.get(stream.ptr)
+        key = stream.ptr, plan.has_singles and rounds()
+        known = found.captured.get(key)
         if known is not None:
             return known[1]
         several = stream.ptr == PER_THREAD  # one address for the streams of all threads
-        if found.reason or several or len(found.captured) >= _STREAMS:
+        if found.reason or several or len(found.captured) >= _GRAPHS:
             return None
         try:
             captured = Captured(plan, arrays)
@@ -342,7 +345,7 @@ class Programs:
             found.reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             return None
         # the stream is kept, too: another one at its address would not wait for its work
-        found.captured[stream.ptr] = stream, captured
+        found.captured[key] = stream, captured
         return captured
 
     def _by_nodes(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
@@ -362,7 +365,10 @@ class Programs:
                 continue
             how = "kernels made for these shapes"
             if found.captured:
-                how += f"; a CUDA graph for each of {len(found.captured)} streams"
+                streams = len({address for address, _ in found.captured})
+                how += f"; a CUDA graph for each of {streams} streams"
+                if len(found.captured) > streams:
+                    how += " and each precision"
             elif self.graphs and found.reason:
                 how += f"; no CUDA graph: {found.reason}"
             elif self.graphs:
