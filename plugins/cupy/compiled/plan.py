@@ -27,9 +27,11 @@ from ...planned import (
     packed,
     shape_of,
 )
-from .kernels import BLOCK, KernelLaunch, Places, Written, compiled, joining, launches, split
+from .kernels import joining, launches, split
 from .lowering import DeviceLowering
+from .places import Places
 from .products import Products, products
+from .source import BLOCK, KernelLaunch, Written, compiled
 
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512
