@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 from ....core.extend import Symbol
 from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, shape_of, symbol_like
@@ -56,6 +57,11 @@ def split(item: Item) -> list[Item]:
                 parts.append(LoopGroup(item.shape))
             parts[-1].tails = alike[start : start + _MOST_TAILS]
     return list(parts)
+
+
+def has_kernels(item: Any) -> bool:
+    """Return whether kernels of its own run a step, which read through views."""
+    return isinstance(item, PlanStep) and item.kind in (StepKind.JOIN, StepKind.WRITTEN)
 
 
 def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:

@@ -27,7 +27,8 @@ from ...planned import (
     packed,
     shape_of,
 )
-from .kernels import joining, launches, split
+from .fusing import BlockKernel, Fused, fused
+from .kernels import has_kernels, joining, launches, split
 from .lowering import DeviceLowering
 from .places import Places
 from .products import Products, products
@@ -148,21 +149,18 @@ class DevicePlan:
         for pack in packs:  # and the numbers that all its variables share
             given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
-        self.items: list[Item] = [part for item in items for part in split(item)]
-        close_groups(self.items, needed | given)
+        items = [part for item in items for part in split(item)]
+        close_groups(items, needed | given)
         self._made = {x: step for step in steps for x in step.outputs}
-        self._fresh, self._last = lifetimes(self.items, needed, given)
         self._kept = {*needed, *given, *lowered.known, *lowered.reads, *lowered.inputs}
-        self._wanted = self._views_wanted(needed | given)
+        self._wanted = _views_wanted(items, needed | given)
         self._place = Places(self._made, lowered.maps, self._wanted).of
-        groups = [item for item in self.items if isinstance(item, LoopGroup)]
+        groups: list[Any] = [x for x in items if isinstance(x, LoopGroup) or has_kernels(x)]
         groups += [pack.group for pack in packs]
-        #: The inputs whose memory kernels read.
-        reading: list[Sequence[Any]] = [group.inputs for group in groups]
-        reading += [
-            item.inputs for item in self.items if isinstance(item, PlanStep) and _has_kernels(item)
-        ]
-        self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
+        #: The arrays that kernels read.
+        self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
+        self.items: list[Fused] = fused(items, needed | given, self._wanted, self._place)
+        self._fresh, self._last = lifetimes(self.items, needed, given)
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
             if x in self._homes:
@@ -231,18 +229,6 @@ class DevicePlan:
                 values[number] = None
             free.append(values)
 
-    # -- views -----------------------------------------------------------------------------------
-
-    def _views_wanted(self, needed: set[Symbol]) -> set[Symbol]:
-        """Return the views that must be arrays: kernels read through all others."""
-        wanted = set(needed)
-        for item in reversed(self.items):
-            if not isinstance(item, PlanStep) or _has_kernels(item):
-                continue
-            if item.kind is not StepKind.VIEW or item.out in wanted:
-                wanted.update(item.symbols)
-        return wanted
-
     # -- the order of all calls ------------------------------------------------------------------
 
     def _order(self, packs: Sequence[FlatUpdate]) -> None:
@@ -258,7 +244,11 @@ class DevicePlan:
                 for x in item.outputs:
                     self._target(x, placed)
                 self._launch(launches(item, self._place), item.outputs)
-            elif _has_kernels(item):
+            elif isinstance(item, BlockKernel):
+                for x in item.outputs:
+                    self._target(x, placed)
+                self._launch(item.launch(self._place), item.outputs)
+            elif has_kernels(item):
                 for x in item.outputs:
                     self._target(x, placed)
                 write = item.params.get("write", joining)
@@ -444,8 +434,11 @@ class DevicePlan:
 
     def explain(self) -> str:
         """Return a description of the plan."""
-        groups = [item for item in self.items if isinstance(item, LoopGroup)]
-        lines = [f"  kernel over {group.shape}: {count_ops(group.members)}" for group in groups]
+        lines = [
+            f"  {item.explain()}" if isinstance(item, BlockKernel)
+            else f"  kernel over {item.shape}: {count_ops(item.members)}"
+            for item in self.items if not isinstance(item, PlanStep)
+        ]  # fmt: skip
         for pack, _ in self.states:
             lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
         products = sum(isinstance(i, PlanStep) and i.kind is StepKind.PRODUCT for i in self.items)
@@ -455,9 +448,15 @@ class DevicePlan:
         return "\n".join(lines)
 
 
-def _has_kernels(item: Item) -> bool:
-    """Return whether kernels of its own run a step, which read through views."""
-    return isinstance(item, PlanStep) and item.kind in (StepKind.JOIN, StepKind.WRITTEN)
+def _views_wanted(items: Sequence[Item], needed: set[Symbol]) -> set[Symbol]:
+    """Return the views that must be arrays: kernels read through all others."""
+    wanted = set(needed)
+    for item in reversed(items):
+        if not isinstance(item, PlanStep) or has_kernels(item):
+            continue
+        if item.kind is not StepKind.VIEW or item.out in wanted:
+            wanted.update(item.symbols)
+    return wanted
 
 
 # actions, by functools.partial: closures in a loop would share its last values

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....core.extend import Symbol
 from ...planned import PlanStep, Shape, shape_of
-from .formulas import BFLOAT, HALF, literal
+from .formulas import BFLOAT, HALF, literal, memory_type
 from .places import Place
 
 #: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
@@ -139,6 +139,83 @@ def reach(place: Place, x: Symbol) -> int:
 def index_type(reaches: Iterable[int]) -> str:
     """Return the C type of indices."""
     return "int" if max(reaches) < 2**30 else "long long"
+
+
+class KernelText:
+    """The text of a kernel whose blocks do several things.
+
+    Attributes
+    ----------
+    arrays
+        The names of the arrays that are its arguments, by symbol.
+    reaches
+        Numbers above all indices that it computes.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[Symbol, str] = {}
+        self.reaches: list[int] = [1]
+        self._written: set[Symbol] = set()
+        self._shared: dict[str, tuple[str, int]] = {}
+        self._names, self._turn = 0, 0
+
+    def name(self, letter: str) -> str:
+        """Return a new name of a variable."""
+        self._names += 1
+        return f"{letter}{self._names}"
+
+    def array(self, x: Symbol, written: bool = False) -> str:
+        """Return the name of an array, which becomes an argument."""
+        if written:
+            self._written.add(x)
+        return self.arrays.setdefault(x, f"m{len(self.arrays)}")
+
+    def shared(self, kind: str, size: int) -> str:
+        """Return the name of new shared memory of a block."""
+        name = self.name("s")
+        self._shared[name] = kind, size
+        return name
+
+    def scratch(self, kinds: Sequence[str]) -> list[str]:
+        """Return shared memory, one number for each thread, that was not returned last time.
+
+        Between two uses of the same memory are the barriers of another use.
+        """
+        self._turn = 1 - self._turn
+        found = []
+        for number, kind in enumerate(kinds):
+            name = f"w{self._turn}{number}"
+            self._shared[name] = "long long", BLOCK  # of any kind, so that all sums can share it
+            found.append(f"(({kind}*){name})")
+        return found
+
+    def launch(self, words: str, parts: Sequence[tuple[int, Sequence[str]]]) -> KernelLaunch:
+        """Return the kernel.
+
+        Parameters
+        ----------
+        words
+            A short description.
+        parts
+            Numbers of blocks, and what these do as lines; ``b`` is a block's number among them.
+        """
+        lines = [f"__shared__ {kind} {name}[{n}];" for name, (kind, n) in self._shared.items()]
+        start = 0
+        for number, (blocks, part) in enumerate(parts):
+            last = number == len(parts) - 1
+            above = "" if last else f"if (blockIdx.x < {start + blocks}) "
+            lines += [f"{'else ' if number else ''}{above}{{"]
+            lines += [f"const I b = (I)blockIdx.x - {start};", *part, "}"]
+            start += blocks
+        params = [
+            f"{'' if x in self._written else 'const '}{memory_type(x.dtype)}* {name}"
+            for x, name in self.arrays.items()
+        ]
+        text = "\n".join(lines)
+        head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
+        index = index_type([*self.reaches, start * BLOCK])
+        source = f"{prelude(text)}typedef {index} I;\n{head}\n{text}\n}}\n"
+        return KernelLaunch(words, source, [*self.arrays], start * BLOCK, start)
 
 
 @lru_cache(maxsize=4096)
