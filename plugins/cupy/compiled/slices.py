@@ -205,7 +205,7 @@ def cut(groups: Sequence[LoopGroup], place: Callable[[Symbol], Place]) -> Slices
         inner, outer = prod(largest.shape[span[1] :]), prod(largest.shape[: span[0]])
         if not slices.divide(turned=inner == 1 < outer):
             continue
-        if best is None or slices.blocks > best.blocks:
+        if best is None or (slices.blocks, count) > (best.blocks, best.count):
             best = slices
     return best
 
