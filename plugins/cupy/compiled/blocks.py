@@ -9,7 +9,7 @@ thread adds some elements, then threads add pairs of their results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from math import prod
 
 import numpy as np
@@ -18,27 +18,56 @@ from ....core.extend import Symbol
 from ...planned import LoopGroup, PlanStep
 from .formulas import compute_type, expression, loaded, stored
 from .places import Place
-from .slices import Slices, is_whole, sums_in_slice
+from .slices import Slices, is_whole, power_from, sums_in_slice
 from .source import (
     BLOCK,
+    KernelLaunch,
     KernelText,
     axes_of,
     folded,
     identity,
+    label,
     merged,
     reach,
     spread,
     unravelled,
 )
 
-#: The maximum of bytes that values of a block take in shared memory.
-_SHARED = 2**13
+#: The maximum of parts of a kernel that run side by side, and of bytes that the values of each take
+#: in shared memory: together, and with those of sums, they have 48 KiB.
+MOST_PARTS, _SHARED = 4, 2**13
 #: The maximum of sums that are added up between the same barriers.
 _TOGETHER = 4
 #: The maximum of rounds of a loop that are written out, so that its values stay in registers.
 _UNROLLED = 8
 #: The roles of axes: they number the slices, or sums in a slice, or elements of a sum.
 _SLICE, _SUM, _ELEMENT = range(3)
+
+
+def side_by_side(
+    parts: Sequence[Slices],
+    place: Callable[[Symbol], Place],
+    outputs: Container[Symbol] | None = None,
+) -> list[KernelLaunch]:
+    """Return kernels that run groups; several parts are blocks of one launch.
+
+    Parameters
+    ----------
+    parts
+        Groups that are cut into slices.
+    place
+        A function that returns the place of an input.
+    outputs
+        The values that are written to their arrays; by default the sums.
+    """
+    found = []
+    for start in range(0, len(parts), MOST_PARTS):
+        text, lines, steps = KernelText(), [], []
+        for part in parts[start : start + MOST_PARTS]:
+            steps += [step for group in part.groups for step in group.members]
+            lines.append((part.blocks, BlockText(text, part, place, outputs).write()))
+        found.append(text.launch(label(steps), lines))
+    return found
 
 
 class Values:
@@ -114,13 +143,14 @@ class BlockText:
         text: KernelText,
         slices: Slices,
         place: Callable[[Symbol], Place],
-        outputs: Iterable[Symbol],
+        outputs: Container[Symbol] | None,
     ) -> None:
         self.text = text
         self.slices = slices
         self.place = place
         self.values = Values(slices, place)
-        self.outputs = {*outputs, *self.values.spilled}
+        tails = {step.out for group in slices.groups for step in group.tails}
+        self.outputs = tails if outputs is None else outputs
         self.names: dict[Symbol, str] = {}  # of numbers and of the threads' own elements
         self.in_shared: dict[Symbol, str] = {}
         self._unread: set[Symbol] = set()  # written since the last barrier
@@ -330,7 +360,8 @@ class _Phase:
         lines += [f"for (int q = 0; q < {rounds}; q++) {{", f"I e = p + q * {threads};"]
         guard = f"if (e < {self.size}) " if self.size % threads else ""
         lines += [f"{guard}{{", *self._unravelled("e", _SUM, _ELEMENT), *body, "}", "}", "}"]
-        self._total(totals, "s" if self.slices.turned else f"s * {threads}", threads, 1)
+        base = "s" if self.slices.turned else f"s * {threads}"
+        self._total(totals, base, min(threads, power_from(self.size)), 1)
         for step, name in zip(group.tails, totals, strict=True):
             lines.append(f"{name} = {_rounded(step.out, name)};")
             self.names[step.out] = block.names[step.out] = name
@@ -371,7 +402,7 @@ class _Phase:
         """Add the lines of a group with several sums in a slice, shared out among threads."""
         group, lines, threads = self.group, self.block.lines, self.slices.threads
         lines += self._unravelled("j", _SLICE)
-        lanes = min(threads, 1 << (self.sums - 1).bit_length())
+        lanes = min(threads, power_from(self.sums))
         each = threads // lanes  # threads of a sum
         near = self._axes[-1][1] == _ELEMENT  # adjacent elements are of one sum
         lane, part = (f"p / {each}", f"p % {each}") if near else (f"p % {lanes}", f"p / {lanes}")

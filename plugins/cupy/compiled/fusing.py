@@ -15,16 +15,16 @@ from math import prod
 
 from ....core.extend import Symbol
 from ...planned import Item, LoopGroup, PlanStep, StepKind, count_ops
-from .blocks import BlockText, Values
+from .blocks import MOST_PARTS, Values, side_by_side
 from .kernels import has_kernels, launches
 from .places import Place
 from .slices import Slices, Span, cut
-from .source import KernelText, Written, label
+from .source import Written
 
 #: The maximum of groups of a kernel, of their steps and of their arrays.
 _MOST_GROUPS, _MOST_STEPS, _MOST_ARRAYS = 24, 160, 200
-#: The maximum of kernels that run side by side, and of elements of each: larger ones fill a device.
-_MOST_PARTS, _MOST_ELEMENTS = 4, 2**19
+#: The maximum of elements of groups that run beside others: larger ones fill a device.
+_MOST_ELEMENTS = 2**19
 
 
 class BlockKernel:
@@ -58,11 +58,7 @@ class BlockKernel:
         place
             A function that returns the place of an input.
         """
-        text = KernelText()
-        parts = [
-            (part.blocks, BlockText(text, part, place, self.outputs).write()) for part in self.parts
-        ]
-        return [text.launch(label(self.members), parts)], []
+        return side_by_side(self.parts, place, set(self.outputs)), []
 
     def explain(self) -> str:
         """Return a description of one line."""
@@ -319,7 +315,7 @@ class _Stretch:
     def _beside(self, row: Sequence[_Cluster], cluster: _Cluster) -> bool:
         """Return whether a cluster may run beside others: all are small."""
         parts = [c.slices for c in (*row, cluster)]
-        return len(parts) <= _MOST_PARTS and all(
+        return len(parts) <= MOST_PARTS and all(
             s is not None and max(prod(g.shape) for g in s.groups) <= _MOST_ELEMENTS for s in parts
         )
 

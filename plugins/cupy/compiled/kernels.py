@@ -13,8 +13,10 @@ from typing import Any
 
 from ....core.extend import Symbol
 from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, shape_of, symbol_like
+from .blocks import side_by_side
 from .formulas import compute_type, expression, loaded, memory_type, stored
 from .places import Place
+from .slices import cut
 from .source import (
     KernelLaunch,
     Written,
@@ -30,8 +32,8 @@ from .source import (
     unravelled,
 )
 
-#: The maximum of elements that one thread sums alone; the second is for partial sums.
-_ALONE, _ALONE_AT_LAST = 16, 64
+#: The maximum of elements that one thread sums alone.
+_ALONE = 16
 #: The minimum and maximum of elements per thread otherwise, and a sufficient number of threads.
 _LEAST, _MOST, _THREADS = 4, 32, 2**15
 
@@ -81,48 +83,46 @@ def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
     axes = axes_of(group.tails[0])
     count = prod(group.shape[a] for a in axes)
     kept = prod(group.shape) // count
-    parts = _parts(count, kept, _ALONE)
+    parts = _parts(count, kept)
     partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
     found.append(_Source(group, place, parts, partial).launch())
     fast = _ends_in(group.shape, axes)
-    for step, x in partial.items():
-        scratch.append(x)
-        found += _rest(step, x, parts, kept, fast, scratch)
+    scratch += partial.values()
+    while partial:
+        groups = [_rest(step, x, parts, kept, fast) for step, x in partial.items()]
+        places = {
+            g.inputs[0]: (x, 0, _rows_of(g)) for g, x in zip(groups, partial.values(), strict=True)
+        }
+        slices = [cut([group], places.__getitem__) for group in groups]
+        some = [part for part in slices if part is not None]
+        if len(some) == len(slices):
+            found += side_by_side(some, places.__getitem__)
+            break
+        parts = -(-parts // _MOST)
+        partial = {step: symbol_like(x, (parts * kept,)) for step, x in partial.items()}
+        for g, x in zip(groups, partial.values(), strict=True):
+            found.append(_Source(g, places.__getitem__, parts, {g.tails[0]: x}).launch())
+        scratch += partial.values()
     return found, scratch
 
 
-def _rest(
-    step: PlanStep, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
-) -> list[KernelLaunch]:
-    """Return the kernels that reduce the threads' partial results."""
-    found: list[KernelLaunch] = []
-    while count > 1:
-        shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
-        source = symbol_like(x, shape)
-        group = LoopGroup(shape)
-        parts = _parts(count, kept, _ALONE_AT_LAST)
-        out = step.out if parts == 1 else symbol_like(x, (parts * kept,))
-        params = {"axis": axis, "keepdims": False}
-        last = PlanStep(StepKind.REDUCTION, step.op, step.run, (source,), (out,), params)
-        group.tails.append(last)
-        group.close(lambda x: False)
-        home, strides = x, (shape[1], 1)
-        partial = {} if parts == 1 else {last: out}
-        place = (home, 0, strides)
-        found.append(_Source(group, _always(place), parts, partial).launch())
-        if parts > 1:
-            scratch.append(out)
-        x, count = out, parts
-    return found
+def _rest(step: PlanStep, x: Symbol, count: int, kept: int, fast: bool) -> LoopGroup:
+    """Return the group that reduces the threads' partial results."""
+    shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
+    params = {"axis": axis, "keepdims": False}
+    source = symbol_like(x, shape)
+    return LoopGroup.of_reduction(
+        PlanStep(StepKind.REDUCTION, step.op, step.run, (source,), step.outputs, params)
+    )
 
 
-def _always(place: Place) -> Callable[[Symbol], Place]:
-    return lambda x: place
+def _rows_of(group: LoopGroup) -> tuple[int, ...]:
+    return group.shape[1], 1
 
 
-def _parts(count: int, kept: int, alone: int) -> int:
+def _parts(count: int, kept: int) -> int:
     """Return the number of threads that share one sum."""
-    if count <= alone:
+    if count <= _ALONE:
         return 1
     each = max(_LEAST, min(_MOST, count * kept // _THREADS))
     return -(-count // each)

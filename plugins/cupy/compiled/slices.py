@@ -20,11 +20,14 @@ from ...planned import LoopGroup, Shape
 from .places import Place
 from .source import BLOCK, axes_of, spread
 
-#: The maximum of elements per thread: of few blocks, and of enough to keep a device busy.
-_IN_FEW, _IN_MANY, _ENOUGH = 16, 64, 64
+#: The maximum of elements per thread; and where many blocks add up long sums, which takes long in
+#: any case.
+_MOST, _MOST_OF_SUMS = 16, 64
+#: From here on, blocks are many, and sums are long.
+_MANY_BLOCKS, _LONG = 64, 16
 #: The number of adjacent slices that are read at once if elements of a slice are far apart: of
-#: 4 bytes each, they are the least that memory is read in.
-_ADJACENT = 8
+#: 4 bytes each, they are the least that memory is read in. Fewer elements than this are in a cache.
+_ADJACENT, _CACHED = 8, 2**18
 
 #: The axes that number the slices, from the first up to another; None if each slice computes all.
 Span = tuple[int, int] | None
@@ -169,15 +172,17 @@ class Slices:
         """Decide which threads compute which elements; return whether they are few enough."""
         self.turned = turned
         largest = max(map(self.size, self.groups))
-        width = min(BLOCK, _power_from(self.count))
-        self.threads = min(BLOCK, _power_from(largest))
+        width = min(BLOCK, power_from(self.count))
+        self.threads = min(BLOCK, power_from(largest))
         if turned:
             self.threads = min(self.threads, BLOCK // _ADJACENT)
         self.threads = max(self.threads, BLOCK // width)
-        while turned and self.threads < BLOCK and -(-largest // self.threads) > _IN_FEW:
+        few = largest * self.count <= _CACHED
+        while turned and few and self.threads < BLOCK and -(-largest // self.threads) > _MOST:
             self.threads *= 2
-        most = _IN_MANY if self.blocks >= _ENOUGH else _IN_FEW
-        return -(-largest // self.threads) <= most
+        sums = max(sums_in_slice(group, self.spans[group])[1] for group in self.groups)
+        many = sums > _LONG and self.blocks >= _MANY_BLOCKS
+        return -(-largest // self.threads) <= (_MOST_OF_SUMS if many else _MOST)
 
 
 def cut(groups: Sequence[LoopGroup], place: Callable[[Symbol], Place]) -> Slices | None:
@@ -227,7 +232,7 @@ def _spans(group: LoopGroup, count: int) -> list[Span]:
     return found
 
 
-def _power_from(count: int) -> int:
+def power_from(count: int) -> int:
     """Return the first power of 2 that is not less."""
     return 1 << (count - 1).bit_length()
 
