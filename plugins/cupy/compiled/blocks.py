@@ -9,7 +9,7 @@ thread adds some elements, then threads add pairs of their results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -21,6 +21,7 @@ from .places import Place
 from .slices import Slices, is_whole, power_from, sums_in_slice
 from .source import (
     BLOCK,
+    NONE,
     KernelLaunch,
     KernelText,
     axes_of,
@@ -48,6 +49,7 @@ def side_by_side(
     parts: Sequence[Slices],
     place: Callable[[Symbol], Place],
     outputs: Container[Symbol] | None = None,
+    stores: Mapping[Symbol, Place] = NONE,
 ) -> list[KernelLaunch]:
     """Return kernels that run groups; several parts are blocks of one launch.
 
@@ -59,13 +61,15 @@ def side_by_side(
         A function that returns the place of an input.
     outputs
         The values that are written to their arrays; by default the sums.
+    stores
+        The places of outputs that are parts of other arrays.
     """
     found = []
     for start in range(0, len(parts), MOST_PARTS):
         text, lines, steps = KernelText(), [], []
         for part in parts[start : start + MOST_PARTS]:
             steps += [step for group in part.groups for step in group.members]
-            lines.append((part.blocks, BlockText(text, part, place, outputs).write()))
+            lines.append((part.blocks, BlockText(text, part, place, outputs, stores).write()))
         found.append(text.launch(label(steps), lines))
     return found
 
@@ -136,6 +140,8 @@ class BlockText:
         A function that returns the place of an input.
     outputs
         The values that are written to their arrays.
+    stores
+        The places of outputs that are parts of other arrays.
     """
 
     def __init__(
@@ -144,10 +150,11 @@ class BlockText:
         slices: Slices,
         place: Callable[[Symbol], Place],
         outputs: Container[Symbol] | None,
+        stores: Mapping[Symbol, Place],
     ) -> None:
         self.text = text
         self.slices = slices
-        self.place = place
+        self.place, self.stores = place, stores
         self.values = Values(slices, place)
         tails = {step.out for group in slices.groups for step in group.tails}
         self.outputs = tails if outputs is None else outputs
@@ -238,6 +245,11 @@ class _Phase:
         self._add("inside", 0, [n * (role != _SLICE) for n, role in zip(_products(inside), roles)])
         left = [1 if a in gone else n for a, n in enumerate(shape)]
         self._add("sum", 0, [n * (a not in gone) for a, n in enumerate(_products(left))])
+        for step in group.steps:
+            if step.out in block.stores:
+                place = block.stores[step.out]
+                self._add(step, place[1], spread(place, step.out, rank))
+                self.text.reaches.append(reach(place, step.out))
         for x in group.inputs:
             place = block.place(x)
             local = self.slices.reads.get((group, x))
@@ -326,15 +338,19 @@ class _Phase:
             self.names[step.out] = self.names[step.inputs[0]]
         for step in self.group.members:
             self.block.names[step.out] = self.names[step.out]
-            inner += self._stored(step.out, "j" if self.span else "0", "p == 0")
+            inner += self._stored(step, "j" if self.span else "0", "p == 0")
         self.block.lines += ["{", *inner, "}"]
 
-    def _stored(self, x: Symbol, index: str, *conditions: str) -> list[str]:
+    def _stored(self, step: PlanStep, index: str, *conditions: str) -> list[str]:
         """Return the lines that write a result to its array, if it has one."""
+        x = step.out
         if x not in self.block.outputs:
             return []
+        home = x
+        if step in self._columns:
+            home, index = self.block.stores[x][0], self._index(step)
         first = ["b == 0", "s == 0"] if self.span is None else []
-        name = self.text.array(x, written=True)
+        name = self.text.array(home, written=True)
         self.block.wrote(x)
         value = stored(x.dtype, self.names[x])
         return [f"{self.block.at(*conditions, *first)}{name}[{index}] = {value};"]
@@ -365,11 +381,11 @@ class _Phase:
         for step, name in zip(group.tails, totals, strict=True):
             lines.append(f"{name} = {_rounded(step.out, name)};")
             self.names[step.out] = block.names[step.out] = name
-            lines += self._stored(step.out, "j", "p == 0")
+            lines += self._stored(step, "j", "p == 0")
 
     def _inputs(self, before: list[str]) -> list[str]:
         """Return the lines that read inputs; those that are the same in a slice come before."""
-        body = []
+        body: list[str] = []
         for x in self.group.inputs:
             known = self._known(x)
             name = self.names[x] = known or self.text.name("x")
@@ -395,7 +411,7 @@ class _Phase:
                 own = f"if ({' && '.join(conditions)}) " if conditions else ""
                 lines.append(f"{own}{self._in_shared(x, inside)} = {name};")
                 self.block.wrote(x)
-            lines += self._stored(x, self._index("out"), *conditions)
+            lines += self._stored(step, self._index("out"), *conditions)
         return lines
 
     def _several_sums(self) -> None:
@@ -418,8 +434,9 @@ class _Phase:
         for step, name in zip(group.tails, totals, strict=True):
             lines.append(f"{compute_type(step.out.dtype)} {name} = {identity(step)};")
         mine = [] if alone else ["mine"]
-        body = self._inputs(body_only := [])
-        body = [*body_only, *body, *self._steps("inside", *mine)]
+        body: list[str] = []
+        body += self._inputs(body)
+        body += self._steps("inside", *mine)
         for step, name in zip(group.tails, totals, strict=True):
             body.append(f"{name} = {folded(step, name, self.names[step.inputs[0]])};")
         lines += [f"for (I r = part; r < {self.each}; r += {each}) {{"]
@@ -438,7 +455,7 @@ class _Phase:
                 size = self.slices.layouts[step.out].size
                 lines.append(f"{own}{self.block.shared(step.out)}[s * {size} + u] = {name};")
                 self.block.wrote(step.out)
-            lines += self._stored(step.out, self._index("sum"), *ending)
+            lines += self._stored(step, self._index("sum"), *ending)
         lines += ["}"] if alone else []
 
     def _total(

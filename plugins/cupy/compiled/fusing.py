@@ -16,7 +16,8 @@ from math import prod
 from ....core.extend import Symbol
 from ...planned import Item, LoopGroup, PlanStep, StepKind, count_ops
 from .blocks import MOST_PARTS, Values, side_by_side
-from .kernels import has_kernels, launches
+from .joins import has_kernels
+from .kernels import launches
 from .places import Place
 from .slices import Slices, Span, cut
 from .source import Written
@@ -36,29 +37,34 @@ class BlockKernel:
         Groups that are cut into slices; parts run side by side.
     inputs, outputs
         The symbols that it reads, and those that it writes to arrays.
+    spilled
+        The outputs that it also reads.
     """
 
-    __slots__ = ("inputs", "outputs", "parts")
+    __slots__ = ("inputs", "outputs", "parts", "spilled")
 
     def __init__(self, parts: Sequence[Slices]) -> None:
         self.parts = list(parts)
         self.inputs: list[Symbol] = []
         self.outputs: list[Symbol] = []
+        self.spilled: set[Symbol] = set()
 
     @property
     def members(self) -> list[PlanStep]:
         """All steps, in order."""
         return [step for part in self.parts for group in part.groups for step in group.members]
 
-    def launch(self, place: Callable[[Symbol], Place]) -> Written:
+    def launch(self, place: Callable[[Symbol], Place], stores: Mapping[Symbol, Place]) -> Written:
         """Return the kernel.
 
         Parameters
         ----------
         place
             A function that returns the place of an input.
+        stores
+            The places of outputs that are parts of other arrays.
         """
-        return side_by_side(self.parts, place, set(self.outputs)), []
+        return side_by_side(self.parts, place, set(self.outputs), stores), []
 
     def explain(self) -> str:
         """Return a description of one line."""
@@ -199,13 +205,13 @@ def _close(
     for number, item in enumerate(items):
         if isinstance(item, BlockKernel):
             made = dict.fromkeys(x for step in item.members for x in step.outputs)
-            spilled = {x for part in item.parts for x in Values(part, place).spilled}
+            item.spilled = {x for part in item.parts for x in Values(part, place).spilled}
             groups = [group for part in item.parts for group in part.groups]
             read = dict.fromkeys(x for group in groups for x in group.inputs)
             item.inputs = [x for x in read if x not in made]
             item.outputs = [
                 x for x in made
-                if x in needed or x in spilled or readers.get(x, set()) - {number}
+                if x in needed or x in item.spilled or readers.get(x, set()) - {number}
             ]  # fmt: skip
 
 

@@ -7,17 +7,17 @@ sums. So results depend neither on the device nor on chance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
 
 from ....core.extend import Symbol
-from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, shape_of, symbol_like
+from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, symbol_like
 from .blocks import side_by_side
 from .formulas import compute_type, expression, loaded, memory_type, stored
 from .places import Place
 from .slices import cut
 from .source import (
+    NONE,
     KernelLaunch,
     Written,
     axes_of,
@@ -61,12 +61,9 @@ def split(item: Item) -> list[Item]:
     return list(parts)
 
 
-def has_kernels(item: Any) -> bool:
-    """Return whether kernels of its own run a step, which read through views."""
-    return isinstance(item, PlanStep) and item.kind in (StepKind.JOIN, StepKind.WRITTEN)
-
-
-def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
+def launches(
+    group: LoopGroup, place: Callable[[Symbol], Place], stores: Mapping[Symbol, Place] = NONE
+) -> Written:
     """Return the kernels that run a group, and the arrays that they use between them.
 
     Parameters
@@ -75,9 +72,11 @@ def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
         The group; all its reductions are over the same axes.
     place
         A function that returns the place of an input.
+    stores
+        The places of outputs that are parts of other arrays.
     """
     if not group.tails:
-        return [_Source(group, place, 1, {}).launch()], []
+        return [_Source(group, place, 1, {}, stores).launch()], []
     found: list[KernelLaunch] = []
     scratch: list[Symbol] = []
     axes = axes_of(group.tails[0])
@@ -85,7 +84,7 @@ def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
     kept = prod(group.shape) // count
     parts = _parts(count, kept)
     partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
-    found.append(_Source(group, place, parts, partial).launch())
+    found.append(_Source(group, place, parts, partial, stores).launch())
     fast = _ends_in(group.shape, axes)
     scratch += partial.values()
     while partial:
@@ -143,6 +142,7 @@ class _Source:
         place: Callable[[Symbol], Place],
         parts: int,
         partial: dict[PlanStep, Symbol],
+        stores: Mapping[Symbol, Place] = NONE,
     ) -> None:
         self.group = group
         self.parts = parts
@@ -152,14 +152,17 @@ class _Source:
         self._arrays: dict[Symbol, str] = {}
         self._written: set[Symbol] = set()
         self._places = {x: place(x) for x in group.inputs}
+        self._stores = {step.out: stores[step.out] for step in group.steps if step.out in stores}
+        both = {**self._places, **self._stores}
         rank = len(group.shape)
-        strides = {x: spread(at, x, rank) for x, at in self._places.items()}
+        strides = {x: spread(at, x, rank) for x, at in both.items()}
         whole = [prod(group.shape[a + 1 :]) for a in range(rank)]
         roles = [a in self.reduced for a in range(rank)]
         self._axes = merged(group.shape, roles, [tuple(whole), *strides.values()])
-        self._columns = {None: 0, **{x: i + 1 for i, x in enumerate(strides)}}
+        self._columns: dict[Symbol | None, int] = {None: 0}
+        self._columns.update((x, i + 1) for i, x in enumerate(strides))
         size = prod(group.shape)
-        read = [reach(at, x) for x, at in self._places.items()]
+        read = [reach(at, x) for x, at in both.items()]
         self.index = index_type([size, size * max(1, parts), *read])
 
     def launch(self) -> KernelLaunch:
@@ -218,8 +221,9 @@ class _Source:
         for step in group.steps:
             if step.out in outputs:
                 value = stored(step.out.dtype, names[step.out])
-                name = self._array(step.out, written=True)
-                body.append(f"{name}[{self._at(None, 0)}] = {value};")
+                home, offset, _ = self._stores.get(step.out, (step.out, 0, None))
+                at = self._at(step.out if step.out in self._stores else None, offset)
+                body.append(f"{self._array(home, written=True)}[{at}] = {value};")
         ends: list[str] = []
         for i, step in enumerate(group.tails):
             body.append(f"a{i} = {folded(step, f'a{i}', names[step.inputs[0]])};")
@@ -238,47 +242,3 @@ class _Source:
             if step:
                 terms.append(f"k{i}" if step == 1 else f"k{i} * ({step})")
         return " + ".join(terms) or "0"
-
-
-def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
-    """Return the kernel that concatenates arrays along an axis.
-
-    Parameters
-    ----------
-    step
-        A step of the kind ``JOIN``.
-    place
-        A function that returns the place of an input.
-    """
-    out, axis = step.out, step.params["axis"]
-    shape, kind = shape_of(out), memory_type(out.dtype)
-    places = [place(x) for x in step.inputs]
-    rows = [spread(at, x, len(shape)) for x, at in zip(step.inputs, places, strict=True)]
-    axes = merged(shape, [a == axis for a in range(len(shape))], rows)
-    # the joined axis; all others are merged into axes before and after it
-    at = next((f"k{i}" for i, (_, inside, _) in enumerate(axes) if inside), "0")
-    names = {home: f"m{i}" for i, home in enumerate(dict.fromkeys(home for home, _, _ in places))}
-    end, parts = 0, []
-    for number, (x, (home, offset, _)) in enumerate(zip(step.inputs, places, strict=True)):
-        begun, end = end, end + shape_of(x)[axis]
-        terms = [str(offset - begun * rows[number][axis])]
-        terms += [
-            f"k{i} * ({steps[number]})" for i, (*_, steps) in enumerate(axes) if steps[number]
-        ]
-        parts.append(f"{at} < {end} ? {names[home]}[{' + '.join(terms)}]")
-    parts[-1] = parts[-1].partition(" ? ")[2]
-    total = prod(shape)
-    index = index_type([total, *(reach(at, x) for x, at in zip(step.inputs, places, strict=True))])
-    lines = unravelled([(i, n) for i, (n, _, _) in enumerate(axes)], "t")
-    params = [f"const {kind}* {name}" for name in names.values()]
-    text = "\n".join([
-        f"typedef {index} I;",
-        f'extern "C" __global__ void KERNEL({", ".join([*params, f"{kind}* out"])}) {{',
-        f"    for (I t = blockIdx.x * (I)blockDim.x + threadIdx.x; t < {total};",
-        "            t += (I)gridDim.x * blockDim.x) {",
-        *(f"        {line}" for line in lines),
-        f"        out[t] = {' : '.join(parts)};",
-        "    }",
-        "}",
-    ])  # fmt: skip
-    return [KernelLaunch(step.op, f"{text}\n", [*names, out], total)], []

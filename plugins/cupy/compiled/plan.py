@@ -28,7 +28,8 @@ from ...planned import (
     shape_of,
 )
 from .fusing import BlockKernel, Fused, fused
-from .kernels import has_kernels, joining, launches, split
+from .joins import has_kernels, joining, parts_of_joins
+from .kernels import launches, split
 from .lowering import DeviceLowering
 from .places import Places
 from .products import Products, products
@@ -160,6 +161,7 @@ class DevicePlan:
         #: The arrays that kernels read.
         self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
         self.items: list[Fused] = fused(items, needed | given, self._wanted, self._place)
+        self._stores = parts_of_joins(self.items, self._made, needed | given, self._place)
         self._fresh, self._last = lifetimes(self.items, needed, given)
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
@@ -233,6 +235,7 @@ class DevicePlan:
 
     def _order(self, packs: Sequence[FlatUpdate]) -> None:
         self._parts: list[tuple[int, int, int, int, Any]] = []
+        self._begun: set[Symbol] = set()
         ends: dict[int, list[Symbol]] = {}
         for x, moment in self._last.items():
             ends.setdefault(moment, []).append(x)
@@ -241,13 +244,15 @@ class DevicePlan:
             self._place_given(pack)
         for moment, item in enumerate(self.items):
             if isinstance(item, LoopGroup):
-                for x in item.outputs:
+                for x in dict.fromkeys(self._home(x) for x in item.outputs):
                     self._target(x, placed)
-                self._launch(launches(item, self._place), item.outputs)
+                self._launch(launches(item, self._place, self._stores), item.outputs)
             elif isinstance(item, BlockKernel):
-                for x in item.outputs:
+                for x in dict.fromkeys(self._home(x) for x in item.outputs):
                     self._target(x, placed)
-                self._launch(item.launch(self._place), item.outputs)
+                self._launch(item.launch(self._place, self._stores), item.outputs)
+            elif item.kind is StepKind.JOIN and item.inputs[0] in self._stores:
+                pass  # its parts are where they belong
             elif has_kernels(item):
                 for x in item.outputs:
                     self._target(x, placed)
@@ -291,8 +296,15 @@ class DevicePlan:
                 self._given[flat, i] = number
                 self._parts.append((self.number(flat), number, a, b, shape))
 
+    def _home(self, x: Symbol) -> Symbol:
+        """Return the array that a result is written to."""
+        return self._stores[x][0] if x in self._stores else x
+
     def _target(self, x: Symbol, placed: dict[Symbol, int]) -> None:
         """Decide where a value is computed: in a new array if other code may keep it."""
+        if x in self._begun:  # by another part of it
+            return
+        self._begun.add(x)
         if x in self._fresh:
             make = partial(self.xp.empty, shape_of(x), x.dtype)
             self._actions.append(partial(_assign, self.number(x), make))

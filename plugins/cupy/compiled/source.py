@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from ....core.extend import Symbol
@@ -22,6 +23,10 @@ _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
 #: Kernels in order, and the arrays that they use between them.
 Written = tuple[list["KernelLaunch"], list[Symbol]]
+
+
+#: No outputs that are parts of other arrays.
+NONE: Mapping[Symbol, Place] = MappingProxyType({})
 
 
 class KernelLaunch:

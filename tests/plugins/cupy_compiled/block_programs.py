@@ -36,6 +36,13 @@ def _halves(x: Any) -> Any:
     return gt.tanh(x[..., :n]) * x[..., n : 2 * n] if n else x
 
 
+def _joined(x: Any, axes: Any) -> Any:
+    if not x.shape:
+        return x
+    parts = [gt.tanh(x), x * 0.5, gt.sin(x)[..., :1]]
+    return gt.concat(parts[: 2 + (axes == (x.ndim - 1,))], axis=axes[0])
+
+
 #: Functions of a value and of axes; the results are of about the size of a standard normal.
 _STEPS: list[Callable[..., Any]] = [
     _softmax,
@@ -48,6 +55,8 @@ _STEPS: list[Callable[..., Any]] = [
     lambda x, axes: gt.transpose(x),
     lambda x, axes: gt.reshape(x, (-1,)),
     lambda x, axes: _halves(x),
+    lambda x, axes: _joined(x, axes),
+    lambda x, axes: _joined(_softmax(x, axes), axes),
     lambda x, axes: gt.sin(x) * 0.5 + gt.max(gt.cos(x)),
     lambda x, axes: gt.registry().ops["round_to_bfloat16"](gt.cast(x, "float32")),
 ]
