@@ -14,17 +14,17 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from math import prod
 
 from ....core.extend import Symbol
-from ...planned import Item, LoopGroup, PlanStep, StepKind, count_ops
+from ...planned import Item, LoopGroup, PlanStep, StepKind, close_groups, count_ops
 from .blocks import MOST_PARTS, Values, side_by_side
 from .joins import has_kernels
-from .kernels import launches
+from .kernels import MOST, in_parts, is_one_launch
 from .places import Place
 from .slices import Slices, Span, cut
 from .source import Written
 
 #: The maximum of groups of a kernel, of their steps and of their arrays.
 _MOST_GROUPS, _MOST_STEPS, _MOST_ARRAYS = 24, 160, 200
-#: The maximum of elements of groups that run beside others: larger ones fill a device.
+#: The maximum of elements of groups that run next to others: larger ones fill a device.
 _MOST_ELEMENTS = 2**19
 
 
@@ -74,7 +74,7 @@ class BlockKernel:
             of = _words(part, group.shape, part.spans[group])
             ops = count_ops(step for g in part.groups for step in g.members)
             told.append(f"over {group.shape}, {of}: {ops}")
-        return "kernel " + "; beside it ".join(told)
+        return "kernel " + "; next to it ".join(told)
 
 
 def _words(part: Slices, shape: tuple[int, ...], span: Span) -> str:
@@ -112,6 +112,8 @@ def fused(
     place
         A function that returns the place of an input of a group.
     """
+    items = [part for item in items for part in _in_parts(item, place)]
+    close_groups(items, needed)
     apart = [
         item
         for item in items
@@ -130,6 +132,14 @@ def fused(
     found = _with_views(found, apart)
     _close(found, needed, place)
     return found
+
+
+def _in_parts(item: Item, place: Callable[[Symbol], Place], least: int | None = None) -> list[Item]:
+    """Return a group whose sums are too long for one launch as several."""
+    if not isinstance(item, LoopGroup) or is_one_launch(item) or cut([item], place) is not None:
+        return [item]
+    first, *rest = in_parts(item) if least is None else in_parts(item, least)
+    return [first, *(part for group in rest for part in _in_parts(group, place, MOST))]
 
 
 def _read(item: Fused, place: Callable[[Symbol], Place]) -> set[Symbol]:
@@ -311,15 +321,17 @@ class _Stretch:
         for cluster in self._in_order([[c] for c in clusters]):
             (one,) = cluster
             above = self._above(one, at)
-            row = next((r for r in reversed(rows) if self._beside(r, one) and r not in above), None)
+            row = next(
+                (r for r in reversed(rows) if self._may_run_with(r, one) and r not in above), None
+            )
             if row is None:
                 rows.append(row := [])
             row.append(one)
             at[one] = row
         return self._in_order(rows)
 
-    def _beside(self, row: Sequence[_Cluster], cluster: _Cluster) -> bool:
-        """Return whether a cluster may run beside others: all are small."""
+    def _may_run_with(self, row: Sequence[_Cluster], cluster: _Cluster) -> bool:
+        """Return whether a cluster may run next to others: all are small."""
         parts = [c.slices for c in (*row, cluster)]
         return len(parts) <= MOST_PARTS and all(
             s is not None and max(prod(g.shape) for g in s.groups) <= _MOST_ELEMENTS for s in parts
@@ -361,6 +373,6 @@ class _Stretch:
         (first, *_) = row[0].members
         group = self._group(first)
         alone = len(row) == len(row[0].members) == 1
-        if not parts or (alone and len(launches(group, self._place)[0]) == 1):
+        if not parts or (alone and is_one_launch(group)):
             return group
         return BlockKernel(parts)

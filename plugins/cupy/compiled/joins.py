@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from math import prod
 from typing import Any
 
@@ -21,7 +21,6 @@ def has_kernels(item: Any) -> bool:
 
 def parts_of_joins(
     items: Iterable[Any],
-    made: Mapping[Symbol, PlanStep],
     needed: Container[Symbol],
     place: Callable[[Symbol], Place],
 ) -> dict[Symbol, Place]:
@@ -31,8 +30,6 @@ def parts_of_joins(
     ----------
     items
         The items of a plan, in order.
-    made
-        The steps that make values.
     needed
         The values that are read after the last item.
     place
@@ -53,7 +50,9 @@ def parts_of_joins(
             uses[home] += home not in results
         if not alone:
             spilled = getattr(item, "spilled", ())  # which are read from their own arrays
-            own.update(x for x in item.outputs if made[x].elementwise and x not in spilled)
+            arrays = {*item.outputs} - {*spilled}
+            own.update(x for step in item.members if step.elementwise for x in step.outputs
+                       if x in arrays)  # fmt: skip
     found: dict[Symbol, Place] = {}
     for join in joins:
         if not all(

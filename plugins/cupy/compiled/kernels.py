@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from ....core.extend import Symbol
-from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, symbol_like
+from ...planned import Item, LoopGroup, PlanStep, Shape, shape_of, symbol_like
 from .blocks import side_by_side
 from .formulas import compute_type, expression, loaded, memory_type, stored
 from .places import Place
@@ -35,7 +35,9 @@ from .source import (
 #: The maximum of elements that one thread sums alone.
 _ALONE = 16
 #: The minimum and maximum of elements per thread otherwise, and a sufficient number of threads.
-_LEAST, _MOST, _THREADS = 4, 32, 2**15
+_LEAST, MOST, _THREADS = 4, 32, 2**15
+#: The maximum of parts of a sum that one block adds up.
+_FINISHED = 2**12
 
 #: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
 #: up to 512 arrays.
@@ -61,8 +63,50 @@ def split(item: Item) -> list[Item]:
     return list(parts)
 
 
+def in_parts(group: LoopGroup, least: int = _LEAST) -> list[LoopGroup]:
+    """Return a group that adds up parts of the sums, and groups that add up what it leaves.
+
+    Parameters
+    ----------
+    group
+        A group with sums.
+    least
+        The minimum of elements of a part.
+    """
+    count, kept = _sums_of(group)
+    each = max(count * kept // _THREADS, -(-count // _FINISHED))
+    parts = -(-count // max(least, min(MOST, each)))
+    fast = _ends_in(group.shape, axes_of(group.tails[0]))
+    first, rest = LoopGroup(group.shape), []
+    first.steps = list(group.steps)
+    for step in group.tails:
+        x = symbol_like(step.out, (kept, parts) if fast else (parts, kept))
+        params = {**step.params, "parts": parts}
+        first.tails.append(PlanStep(step.kind, step.op, step.run, step.inputs, (x,), params))
+        params = {"axis": int(fast), "keepdims": False}
+        last = PlanStep(step.kind, step.op, step.run, (x,), step.outputs, params)
+        rest.append(LoopGroup.of_reduction(last))
+    read = set(group.outputs)
+    first.close(lambda x: x in read)
+    return [first, *rest]
+
+
+def is_one_launch(group: LoopGroup) -> bool:
+    """Return whether a group's threads are enough to add up its sums, or parts of them."""
+    return not group.tails or "parts" in group.tails[0].params or _sums_of(group)[0] <= _ALONE
+
+
+def _sums_of(group: LoopGroup) -> tuple[int, int]:
+    """Return the number of elements of a sum, and the number of sums of each kind."""
+    count = prod(group.shape[a] for a in axes_of(group.tails[0]))
+    return count, prod(group.shape) // count
+
+
 def launches(
-    group: LoopGroup, place: Callable[[Symbol], Place], stores: Mapping[Symbol, Place] = NONE
+    group: LoopGroup,
+    place: Callable[[Symbol], Place],
+    stores: Mapping[Symbol, Place] = NONE,
+    least: int = _LEAST,
 ) -> Written:
     """Return the kernels that run a group, and the arrays that they use between them.
 
@@ -74,57 +118,26 @@ def launches(
         A function that returns the place of an input.
     stores
         The places of outputs that are parts of other arrays.
+    least
+        The minimum of elements that a thread adds up.
     """
-    if not group.tails:
-        return [_Source(group, place, 1, {}, stores).launch()], []
-    found: list[KernelLaunch] = []
-    scratch: list[Symbol] = []
-    axes = axes_of(group.tails[0])
-    count = prod(group.shape[a] for a in axes)
-    kept = prod(group.shape) // count
-    parts = _parts(count, kept)
-    partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
-    found.append(_Source(group, place, parts, partial, stores).launch())
-    fast = _ends_in(group.shape, axes)
-    scratch += partial.values()
-    while partial:
-        groups = [_rest(step, x, parts, kept, fast) for step, x in partial.items()]
-        places = {
-            g.inputs[0]: (x, 0, _rows_of(g)) for g, x in zip(groups, partial.values(), strict=True)
-        }
-        slices = [cut([group], places.__getitem__) for group in groups]
-        some = [part for part in slices if part is not None]
-        if len(some) == len(slices):
-            found += side_by_side(some, places.__getitem__)
-            break
-        parts = -(-parts // _MOST)
-        partial = {step: symbol_like(x, (parts * kept,)) for step, x in partial.items()}
-        for g, x in zip(groups, partial.values(), strict=True):
-            found.append(_Source(g, places.__getitem__, parts, {g.tails[0]: x}).launch())
-        scratch += partial.values()
+    if is_one_launch(group):
+        return [_Source(group, place, stores).launch()], []
+    first, *rest = in_parts(group, least)
+    found, _ = launches(first, place, stores)
+    scratch = [step.out for step in first.tails]
+    slices = [cut([part], _as_it_lies) for part in rest]
+    some = [part for part in slices if part is not None]
+    if len(some) == len(slices):
+        return found + side_by_side(some, _as_it_lies), scratch
+    for part in rest:
+        more, between = launches(part, _as_it_lies, least=MOST)
+        found, scratch = found + more, scratch + between
     return found, scratch
 
 
-def _rest(step: PlanStep, x: Symbol, count: int, kept: int, fast: bool) -> LoopGroup:
-    """Return the group that reduces the threads' partial results."""
-    shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
-    params = {"axis": axis, "keepdims": False}
-    source = symbol_like(x, shape)
-    return LoopGroup.of_reduction(
-        PlanStep(StepKind.REDUCTION, step.op, step.run, (source,), step.outputs, params)
-    )
-
-
-def _rows_of(group: LoopGroup) -> tuple[int, ...]:
-    return group.shape[1], 1
-
-
-def _parts(count: int, kept: int) -> int:
-    """Return the number of threads that share one sum."""
-    if count <= _ALONE:
-        return 1
-    each = max(_LEAST, min(_MOST, count * kept // _THREADS))
-    return -(-count // each)
+def _as_it_lies(x: Symbol) -> Place:
+    return x, 0, tuple(prod(shape_of(x)[a + 1 :]) for a in range(len(shape_of(x))))
 
 
 def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
@@ -140,13 +153,10 @@ class _Source:
         self,
         group: LoopGroup,
         place: Callable[[Symbol], Place],
-        parts: int,
-        partial: dict[PlanStep, Symbol],
-        stores: Mapping[Symbol, Place] = NONE,
+        stores: Mapping[Symbol, Place],
     ) -> None:
         self.group = group
-        self.parts = parts
-        self.partial = partial
+        self.parts = parts = group.tails[0].params.get("parts", 1) if group.tails else 1
         self.reduced = axes_of(group.tails[0]) if group.tails else ()
         self.fast = bool(group.tails) and _ends_in(group.shape, self.reduced)
         self._arrays: dict[Symbol, str] = {}
@@ -227,10 +237,8 @@ class _Source:
         ends: list[str] = []
         for i, step in enumerate(group.tails):
             body.append(f"a{i} = {folded(step, f'a{i}', names[step.inputs[0]])};")
-            target = self.partial.get(step, step.out)
-            at = "t" if step in self.partial else "j"
-            total = stored(target.dtype, f"a{i}")
-            ends.append(f"{self._array(target, written=True)}[{at}] = {total};")
+            total = stored(step.out.dtype, f"a{i}")
+            ends.append(f"{self._array(step.out, written=True)}[t] = {total};")
         return body, ends
 
     def _at(self, x: Symbol | None, offset: int) -> str:

@@ -161,7 +161,7 @@ class DevicePlan:
         #: The arrays that kernels read.
         self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
         self.items: list[Fused] = fused(items, needed | given, self._wanted, self._place)
-        self._stores = parts_of_joins(self.items, self._made, needed | given, self._place)
+        self._stores = parts_of_joins(self.items, needed | given, self._place)
         self._fresh, self._last = lifetimes(self.items, needed, given)
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value

@@ -196,7 +196,7 @@ def cut(groups: Sequence[LoopGroup], place: Callable[[Symbol], Place]) -> Slices
         A function that returns the place of an input.
     """
     largest = max(groups, key=lambda group: prod(group.shape))
-    if not prod(largest.shape):
+    if not prod(largest.shape) or any("parts" in step.params for g in groups for step in g.tails):
         return None
     best: Slices | None = None
     for span in _all_spans(largest.shape):

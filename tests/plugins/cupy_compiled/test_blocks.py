@@ -195,7 +195,8 @@ def test_what_is_large_is_left_to_many_blocks(cupy: Any) -> None:
     cupy.seen.dry = True
     f = gt.function(lambda x: [gt.sum(gt.exp(x))])
     run(f, [np.ones((1000, 1000), "float32")])
-    assert "in one block" not in told(f)
+    assert "kernel over (1000, 1000): exp, add" in told(f)
+    assert launched(f) <= 3
 
 
 def test_small_kernels_that_need_nothing_of_each_other_run_side_by_side(cupy: Any) -> None:
@@ -208,4 +209,49 @@ def test_small_kernels_that_need_nothing_of_each_other_run_side_by_side(cupy: An
     np.testing.assert_allclose(found[0], np.full(7, 60))
     assert found[1] == 400
     assert launched(f) == 1
-    assert "; beside it over" in told(f)
+    assert "; next to it over" in told(f)
+
+
+@pytest.mark.parametrize("shape", [(9000, 5), (5, 9000), (3, 5000, 2), (45000,)])
+@pytest.mark.parametrize("axis", [0, -1, None])
+def test_long_sums_are_added_up_in_parts_and_what_follows_is_with_the_last(
+    either: Any, shape: tuple[int, ...], axis: int | None
+) -> None:
+    def normalised(x: Any) -> Any:
+        less = x - gt.mean(x, axis=axis, keepdims=True)
+        scale = gt.sqrt(gt.mean(less * less, axis=axis, keepdims=True) + 0.5)
+        return [less / scale, scale * 2.0]
+
+    x, f = np.random.default_rng(0).normal(size=shape), gt.function(normalised)
+    less = x - x.mean(axis, keepdims=True)
+    scale = np.sqrt((less * less).mean(axis, keepdims=True) + 0.5)
+    found = run(f, [x])
+    np.testing.assert_allclose(found[0], less / scale, rtol=1e-9)
+    np.testing.assert_allclose(found[1], scale * 2, rtol=1e-9)
+    assert launched(f) <= 5
+
+
+def test_parts_of_a_concatenation_are_written_to_their_places(cupy: Any) -> None:
+    def joined(x: Any, w: Any) -> Any:
+        rows = gt.concat([gt.tanh(x), x * 2.0, gt.exp(x)], axis=1)
+        return [rows @ w]
+
+    draw = np.random.default_rng(0)
+    x, w = draw.normal(size=(7, 5)), draw.normal(size=(15, 2))
+    f = gt.function(joined)
+    wanted = np.concatenate([np.tanh(x), x * 2, np.exp(x)], axis=1) @ w
+    np.testing.assert_allclose(run(f, [x, w])[0], wanted)
+    assert launched(f) == 2
+
+
+def test_parts_that_others_read_are_arrays_of_their_own(cupy: Any) -> None:
+    def joined(x: Any) -> Any:
+        y, z = gt.tanh(x), gt.exp(x)
+        return [gt.concat([y, z], axis=0), gt.concat([y, y], axis=1), z @ gt.transpose(y), y]
+
+    x = np.random.default_rng(0).normal(size=(7, 5))
+    y, z = np.tanh(x), np.exp(x)
+    found = run(gt.function(joined), [x])
+    wanted = [np.concatenate([y, z]), np.concatenate([y, y], axis=1), z @ y.T, y]
+    for mine, right in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(mine, right)
