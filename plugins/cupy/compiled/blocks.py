@@ -110,7 +110,8 @@ class Values:
             if home in loops and self.is_own(slices, group, x, home):
                 self.own.add(home)
             elif home not in self.shared:
-                size = slices.layouts[home].size * slices.at_once * np.dtype(home.dtype).itemsize
+                each = max(4, np.dtype(home.dtype).itemsize)  # 16-bit numbers are kept as float
+                size = slices.layouts[home].size * slices.at_once * each
                 small = size <= left
                 left -= size * small
                 (self.shared if small else self.spilled).add(home)

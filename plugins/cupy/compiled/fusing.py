@@ -22,8 +22,9 @@ from .places import Place
 from .slices import Slices, Span, cut
 from .source import Written
 
-#: The maximum of groups of a kernel, of their steps and of their arrays.
-_MOST_GROUPS, _MOST_STEPS, _MOST_ARRAYS = 24, 160, 200
+#: The maximum of groups of a kernel, of their steps and of their arrays, of which a launch can have
+#: up to 512.
+_MOST_GROUPS, _MOST_STEPS, _MOST_ARRAYS = 24, 160, 400
 #: The maximum of elements of groups that run next to others: larger ones fill a device.
 _MOST_ELEMENTS = 2**19
 
@@ -225,6 +226,11 @@ def _close(
             ]  # fmt: skip
 
 
+def _arrays(groups: Sequence[LoopGroup]) -> int:
+    """Return the maximum of arrays that groups read and write."""
+    return sum(len(group.inputs) + len(group.outputs) for group in groups)
+
+
 class _Cluster:
     """Groups of a stretch in one kernel, or one group that is not cut."""
 
@@ -294,8 +300,7 @@ class _Stretch:
     def _cut(self, members: Sequence[int]) -> Slices | None:
         groups = [self._group(k) for k in members]
         steps = sum(len(group.members) for group in groups)
-        arrays = sum(len(group.inputs) + len(group.outputs) for group in groups)
-        if len(groups) > _MOST_GROUPS or steps > _MOST_STEPS or arrays > _MOST_ARRAYS:
+        if len(groups) > _MOST_GROUPS or steps > _MOST_STEPS or _arrays(groups) > _MOST_ARRAYS:
             return None
         return cut(groups, self._place)
 
@@ -333,8 +338,12 @@ class _Stretch:
     def _may_run_with(self, row: Sequence[_Cluster], cluster: _Cluster) -> bool:
         """Return whether a cluster may run next to others: all are small."""
         parts = [c.slices for c in (*row, cluster)]
-        return len(parts) <= MOST_PARTS and all(
-            s is not None and max(prod(g.shape) for g in s.groups) <= _MOST_ELEMENTS for s in parts
+        groups = [group for part in parts if part is not None for group in part.groups]
+        return (
+            None not in parts
+            and len(parts) <= MOST_PARTS
+            and _arrays(groups) <= _MOST_ARRAYS
+            and max(prod(group.shape) for group in groups) <= _MOST_ELEMENTS
         )
 
     def _above(
