@@ -13,6 +13,7 @@ from executing import Training
 
 import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
+from gradtape.errors import ExecutorWarning
 from gradtape.plugins.cupy.compiled import blocks
 from gradtape.plugins.cupy.compiled.fusing import BlockKernel
 from gradtape.plugins.cupy.compiled.plan import DevicePlan
@@ -46,6 +47,7 @@ def slices_of(plans: list[DevicePlan]) -> Iterator[tuple[DevicePlan, Slices]]:
 def run(f: Any, xs: Any, how: str = "default") -> list[np.ndarray]:
     with gt.backend("cupy"), gt.executor(how), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", ExecutorWarning)
         return [y.numpy() for y in f(*map(gt.constant, xs))]
 
 
@@ -247,11 +249,40 @@ def test_parts_of_a_concatenation_are_written_to_their_places(cupy: Any) -> None
 def test_parts_that_others_read_are_arrays_of_their_own(cupy: Any) -> None:
     def joined(x: Any) -> Any:
         y, z = gt.tanh(x), gt.exp(x)
-        return [gt.concat([y, z], axis=0), gt.concat([y, y], axis=1), z @ gt.transpose(y), y]
+        return [gt.concat([y, z], axis=0), gt.concat([y, y], axis=1), z @ gt.transpose(y)]
 
     x = np.random.default_rng(0).normal(size=(7, 5))
     y, z = np.tanh(x), np.exp(x)
     found = run(gt.function(joined), [x])
-    wanted = [np.concatenate([y, z]), np.concatenate([y, y], axis=1), z @ y.T, y]
+    wanted = [np.concatenate([y, z]), np.concatenate([y, y], axis=1), z @ y.T]
     for mine, right in zip(found, wanted, strict=True):
         np.testing.assert_allclose(mine, right)
+
+
+def test_elements_of_a_slice_in_another_order_are_those_of_other_threads(cupy: Any) -> None:
+    def turned(x: Any) -> Any:
+        less = x - gt.max(x, axis=(1, 2), keepdims=True)
+        other = gt.transpose(less, (0, 2, 1))
+        return [other / gt.sum(other * other, axis=(1, 2), keepdims=True)]
+
+    x, f = np.random.default_rng(0).normal(size=(5, 6, 7)), gt.function(turned)
+    less = (x - x.max((1, 2), keepdims=True)).transpose(0, 2, 1)
+    found = run(f, [x])
+    np.testing.assert_allclose(found[0], less / (less * less).sum((1, 2), keepdims=True))
+    assert launched(f) == 1
+
+
+def test_a_kernel_does_not_wait_for_a_product_that_waits_for_it(cupy: Any) -> None:
+    def around(x: Any) -> Any:
+        rows = x / gt.sum(x, axis=1, keepdims=True)  # in rows,
+        total = gt.sum(gt.cumsum(gt.exp(rows)))  # by others' kernels,
+        columns = gt.sum(gt.tanh(rows), axis=0)  # in columns,
+        return [rows * total + columns / gt.sum(rows * columns, axis=1, keepdims=True)]
+
+    x = np.random.default_rng(0).random((40, 30)) + 0.5
+    f = gt.function(around)
+    rows = x / x.sum(1, keepdims=True)
+    columns = np.tanh(rows).sum(0)
+    total = np.exp(rows).cumsum().sum()
+    wanted = rows * total + columns / (rows * columns).sum(1, keepdims=True)
+    np.testing.assert_allclose(run(f, [x])[0], wanted)
