@@ -3,9 +3,12 @@
 The planned executor (``plugins.planned``) provides the method: it splits ops into steps, groups
 elementwise steps, and packs updates. Here ``lowering`` has the differences from NumPy, with
 ``rules`` for ops that only arrange elements, and for convolutions. ``formulas`` has the CUDA C of
-steps, ``kernels`` writes a group as kernels, ``products`` multiplies matrices, ``bfloat16`` finds
-operands of 16 bits, and ``plan`` has the order of all calls, with the memory. ``programs`` keeps
-plans by the shapes of inputs, and captures a plan's work once in a CUDA graph, on request.
+steps, ``places`` the memory of values, ``source`` the text that all kernels share. ``kernels``
+writes a group as kernels. ``fusing`` decides which groups become one kernel, ``slices`` cuts them
+into what blocks of threads compute independently, and ``blocks`` writes such a kernel. ``joins``
+concatenates arrays, ``products`` multiplies matrices, ``bfloat16`` finds operands of 16 bits, and
+``plan`` has the order of all calls, with the memory. ``programs`` keeps plans by the shapes of
+inputs, and captures a plan's work once in a CUDA graph, on request.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
 variables are simply new arrays: no array that other code may hold is written to.

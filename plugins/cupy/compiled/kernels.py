@@ -8,138 +8,40 @@ sums. So results depend neither on the device nor on chance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from hashlib import sha256
 from math import prod
-from typing import Any
-
-import numpy as np
 
 from ....core.extend import Symbol
-from ...planned import Item, LoopGroup, PlanStep, Shape, StepKind, shape_of, symbol_like
-from .formulas import BFLOAT, HALF, compute_type, expression, literal, loaded, memory_type, stored
+from ...planned import Item, LoopGroup, PlanStep, Shape, shape_of, symbol_like
+from .blocks import side_by_side
+from .formulas import compute_type, expression, loaded, memory_type, stored
+from .places import Place
+from .slices import cut
+from .source import (
+    NONE,
+    KernelLaunch,
+    Written,
+    axes_of,
+    folded,
+    identity,
+    index_type,
+    label,
+    merged,
+    prelude,
+    reach,
+    spread,
+    unravelled,
+)
 
-#: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
-BLOCK, _MOST_BLOCKS = 256, 2**16
-#: Products and sums are rounded separately, as with CuPy's own kernels.
-OPTIONS = ("--fmad=false",)
-#: The maximum of elements that one thread sums alone; the second is for partial sums.
-_ALONE, _ALONE_AT_LAST = 16, 64
+#: The maximum of elements that one thread sums alone.
+_ALONE = 16
 #: The minimum and maximum of elements per thread otherwise, and a sufficient number of threads.
-_LEAST, _MOST, _THREADS = 4, 32, 2**15
-
-#: The first lines of kernels that contain a text.
-_PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
-
-#: The memory of a value: its array, its first element, and its stride along each axis.
-Place = tuple[Symbol, int, tuple[int, ...]]
-#: Kernels in order, and the arrays that they use between them.
-Written = tuple[list["KernelLaunch"], list[Symbol]]
-
+_LEAST, MOST, _THREADS = 4, 32, 2**15
+#: The maximum of parts of a sum that one block adds up.
+_FINISHED = 2**12
 
 #: The maximum of steps and sums in a kernel: a compiler takes long over more, and a launch can have
 #: up to 512 arrays.
 _MOST_STEPS, _MOST_TAILS = 96, 32
-
-
-class Places:
-    """Finds the memory of values, also of views, which kernels read through.
-
-    Parameters
-    ----------
-    made
-        The steps that make values.
-    maps
-        By view, a function that makes the same view of a NumPy array, if the step's own does not.
-    wanted
-        The views that must be arrays; those that turn out to be copies are added.
-    """
-
-    def __init__(
-        self,
-        made: Mapping[Symbol, PlanStep],
-        maps: Mapping[Symbol, Callable[[Any], Any]],
-        wanted: set[Symbol],
-    ) -> None:
-        self._made, self._maps, self._wanted = made, maps, wanted
-        self._models: dict[Symbol, tuple[Symbol, Any, int]] = {}
-
-    def of(self, x: Symbol) -> Place:
-        """Return a value's place for kernels: its C contiguous array, offset and strides."""
-        home, model, origin = self._model(x)
-        place = model.__array_interface__["data"][0] - origin
-        return home, place, model.strides
-
-    def _model(self, x: Symbol) -> tuple[Symbol, Any, int]:
-        """Return an array of bytes with the offset and strides of a value in its array."""
-        views, y = list[Symbol](), x  # from one view of a view to the next, however many there are
-        while y not in self._models:
-            step = self._made.get(y)
-            if step is None or step.kind is not StepKind.VIEW:
-                self._models[y] = _own_model(y)
-                break
-            views.append(y)
-            (y,) = step.inputs
-        for y in reversed(views):
-            step = self._made[y]
-            home, model, origin = self._models[step.inputs[0]]
-            view = self._maps.get(y, step.run)(model)
-            if np.may_share_memory(view, model):
-                self._models[y] = home, view, origin
-                continue
-            self._models[y] = _own_model(y)  # it must be an array, and so must its source
-            while y in self._made and self._made[y].kind is StepKind.VIEW:
-                self._wanted.add(y)
-                (y,) = self._made[y].inputs
-        return self._models[x]
-
-
-def _own_model(x: Symbol) -> tuple[Symbol, Any, int]:
-    """Return the model of a value that is an array itself."""
-    model = np.empty(shape_of(x), np.int8)
-    return x, model, model.__array_interface__["data"][0]
-
-
-class KernelLaunch:
-    """One kernel, with its arguments.
-
-    Attributes
-    ----------
-    label
-        A short description of its computation.
-    name, source
-        The kernel's name, which contains the label, and its text.
-    arrays
-        The symbols of its arguments, all of them C contiguous arrays.
-    blocks
-        The number of blocks, of ``BLOCK`` threads each; by default enough for ``threads``.
-    """
-
-    __slots__ = ("arrays", "blocks", "label", "name", "source")
-
-    def __init__(
-        self,
-        label: str,
-        text: str,
-        arrays: Sequence[Symbol],
-        threads: int,
-        blocks: int | None = None,
-    ) -> None:
-        self.label = label
-        digest = sha256(text.encode()).hexdigest()[:12]
-        self.name = f"gradtape_{label}_{digest}"
-        self.source = text.replace("KERNEL", self.name)
-        self.arrays = list(arrays)
-        if blocks is None:
-            blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
-        self.blocks = blocks
-
-
-def axes_of(step: PlanStep) -> tuple[int, ...]:
-    """Return the axes of a reduction."""
-    axis, rank = step.params["axis"], len(step.space)
-    axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return tuple(sorted(a % rank for a in axes))
 
 
 def split(item: Item) -> list[Item]:
@@ -161,7 +63,51 @@ def split(item: Item) -> list[Item]:
     return list(parts)
 
 
-def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
+def in_parts(group: LoopGroup, least: int = _LEAST) -> list[LoopGroup]:
+    """Return a group that adds up parts of the sums, and groups that add up what it leaves.
+
+    Parameters
+    ----------
+    group
+        A group with sums.
+    least
+        The minimum of elements of a part.
+    """
+    count, kept = _sums_of(group)
+    each = max(count * kept // _THREADS, -(-count // _FINISHED))
+    parts = -(-count // max(least, min(MOST, each)))
+    fast = _ends_in(group.shape, axes_of(group.tails[0]))
+    first, rest = LoopGroup(group.shape), []
+    first.steps = list(group.steps)
+    for step in group.tails:
+        x = symbol_like(step.out, (kept, parts) if fast else (parts, kept))
+        params = {**step.params, "parts": parts}
+        first.tails.append(PlanStep(step.kind, step.op, step.run, step.inputs, (x,), params))
+        params = {"axis": int(fast), "keepdims": False}
+        last = PlanStep(step.kind, step.op, step.run, (x,), step.outputs, params)
+        rest.append(LoopGroup.of_reduction(last))
+    read = set(group.outputs)
+    first.close(lambda x: x in read)
+    return [first, *rest]
+
+
+def is_one_launch(group: LoopGroup) -> bool:
+    """Return whether a group's threads are enough to add up its sums, or parts of them."""
+    return not group.tails or "parts" in group.tails[0].params or _sums_of(group)[0] <= _ALONE
+
+
+def _sums_of(group: LoopGroup) -> tuple[int, int]:
+    """Return the number of elements of a sum, and the number of sums of each kind."""
+    count = prod(group.shape[a] for a in axes_of(group.tails[0]))
+    return count, prod(group.shape) // count
+
+
+def launches(
+    group: LoopGroup,
+    place: Callable[[Symbol], Place],
+    stores: Mapping[Symbol, Place] = NONE,
+    least: int = _LEAST,
+) -> Written:
     """Return the kernels that run a group, and the arrays that they use between them.
 
     Parameters
@@ -170,59 +116,28 @@ def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
         The group; all its reductions are over the same axes.
     place
         A function that returns the place of an input.
+    stores
+        The places of outputs that are parts of other arrays.
+    least
+        The minimum of elements that a thread adds up.
     """
-    if not group.tails:
-        return [_Source(group, place, 1, {}).launch()], []
-    found: list[KernelLaunch] = []
-    scratch: list[Symbol] = []
-    axes = axes_of(group.tails[0])
-    count = prod(group.shape[a] for a in axes)
-    kept = prod(group.shape) // count
-    parts = _parts(count, kept, _ALONE)
-    partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
-    found.append(_Source(group, place, parts, partial).launch())
-    fast = _ends_in(group.shape, axes)
-    for step, x in partial.items():
-        scratch.append(x)
-        found += _rest(step, x, parts, kept, fast, scratch)
+    if is_one_launch(group):
+        return [_Source(group, place, stores).launch()], []
+    first, *rest = in_parts(group, least)
+    found, _ = launches(first, place, stores)
+    scratch = [step.out for step in first.tails]
+    slices = [cut([part], _as_it_lies) for part in rest]
+    some = [part for part in slices if part is not None]
+    if len(some) == len(slices):
+        return found + side_by_side(some, _as_it_lies), scratch
+    for part in rest:
+        more, between = launches(part, _as_it_lies, least=MOST)
+        found, scratch = found + more, scratch + between
     return found, scratch
 
 
-def _rest(
-    step: PlanStep, x: Symbol, count: int, kept: int, fast: bool, scratch: list[Symbol]
-) -> list[KernelLaunch]:
-    """Return the kernels that reduce the threads' partial results."""
-    found: list[KernelLaunch] = []
-    while count > 1:
-        shape, axis = ((kept, count), 1) if fast else ((count, kept), 0)
-        source = symbol_like(x, shape)
-        group = LoopGroup(shape)
-        parts = _parts(count, kept, _ALONE_AT_LAST)
-        out = step.out if parts == 1 else symbol_like(x, (parts * kept,))
-        params = {"axis": axis, "keepdims": False}
-        last = PlanStep(StepKind.REDUCTION, step.op, step.run, (source,), (out,), params)
-        group.tails.append(last)
-        group.close(lambda x: False)
-        home, strides = x, (shape[1], 1)
-        partial = {} if parts == 1 else {last: out}
-        place = (home, 0, strides)
-        found.append(_Source(group, _always(place), parts, partial).launch())
-        if parts > 1:
-            scratch.append(out)
-        x, count = out, parts
-    return found
-
-
-def _always(place: Place) -> Callable[[Symbol], Place]:
-    return lambda x: place
-
-
-def _parts(count: int, kept: int, alone: int) -> int:
-    """Return the number of threads that share one sum."""
-    if count <= alone:
-        return 1
-    each = max(_LEAST, min(_MOST, count * kept // _THREADS))
-    return -(-count // each)
+def _as_it_lies(x: Symbol) -> Place:
+    return x, 0, tuple(prod(shape_of(x)[a + 1 :]) for a in range(len(shape_of(x))))
 
 
 def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
@@ -238,30 +153,27 @@ class _Source:
         self,
         group: LoopGroup,
         place: Callable[[Symbol], Place],
-        parts: int,
-        partial: dict[PlanStep, Symbol],
+        stores: Mapping[Symbol, Place],
     ) -> None:
         self.group = group
-        self.parts = parts
-        self.partial = partial
+        self.parts = parts = group.tails[0].params.get("parts", 1) if group.tails else 1
         self.reduced = axes_of(group.tails[0]) if group.tails else ()
         self.fast = bool(group.tails) and _ends_in(group.shape, self.reduced)
         self._arrays: dict[Symbol, str] = {}
         self._written: set[Symbol] = set()
         self._places = {x: place(x) for x in group.inputs}
+        self._stores = {step.out: stores[step.out] for step in group.steps if step.out in stores}
+        both = {**self._places, **self._stores}
         rank = len(group.shape)
-        strides: dict[Any, tuple[int, ...]] = {}
-        for x, (_, _, steps) in self._places.items():
-            mine = shape_of(x)
-            spread = [0 if n == 1 else step for n, step in zip(mine, steps, strict=True)]
-            strides[x] = (*[0] * (rank - len(mine)), *spread)
+        strides = {x: spread(at, x, rank) for x, at in both.items()}
         whole = [prod(group.shape[a + 1 :]) for a in range(rank)]
-        self._axes = _merged(group.shape, self.reduced, [tuple(whole), *strides.values()])
-        self._columns = {None: 0, **{x: i + 1 for i, x in enumerate(strides)}}
-        reach = [prod(group.shape), prod(group.shape) * max(1, parts)]
-        reach += [1 + o + sum(abs(s) * n for n, s in zip(shape_of(x), st, strict=True))
-                  for x, (_, o, st) in self._places.items()]  # fmt: skip
-        self.index = "int" if max(reach) < 2**30 else "long long"
+        roles = [a in self.reduced for a in range(rank)]
+        self._axes = merged(group.shape, roles, [tuple(whole), *strides.values()])
+        self._columns: dict[Symbol | None, int] = {None: 0}
+        self._columns.update((x, i + 1) for i, x in enumerate(strides))
+        size = prod(group.shape)
+        read = [reach(at, x) for x, at in both.items()]
+        self.index = index_type([size, size * max(1, parts), *read])
 
     def launch(self) -> KernelLaunch:
         """Return the kernel with its arguments."""
@@ -278,14 +190,14 @@ class _Source:
             other = (f"t % {wide}", f"t / {wide}")
             j, p = split if self.fast else other
             lines += [f"    I j = {j};", f"    I p = {p};"]
-            lines += [f"    {line}" for line in _unravelled(kept, "j")]
+            lines += [f"    {line}" for line in unravelled(kept, "j")]
             for i, step in enumerate(group.tails):
-                lines.append(f"    {compute_type(step.out.dtype)} a{i} = {_identity(step)};")
+                lines.append(f"    {compute_type(step.out.dtype)} a{i} = {identity(step)};")
             lines.append(f"    for (I r = p; r < {count}; r += {self.parts}) {{")
-            lines += [f"        {line}" for line in (*_unravelled(sums, "r"), *body)]
+            lines += [f"        {line}" for line in (*unravelled(sums, "r"), *body)]
             lines += ["    }", *(f"    {line}" for line in ends)]
         else:
-            lines += [f"    {line}" for line in (*_unravelled(kept, "t"), *body)]
+            lines += [f"    {line}" for line in (*unravelled(kept, "t"), *body)]
         lines.append("}")
         params = []
         for x, name in self._arrays.items():
@@ -293,11 +205,8 @@ class _Source:
             params.append(f"{const}{memory_type(x.dtype)}* {name}")
         text = "\n".join(f"    {line}" for line in lines)
         head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
-        source = f"{self._prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
-        return KernelLaunch(_label(group), source, list(self._arrays), threads)
-
-    def _prelude(self, text: str) -> str:
-        return "".join(part for name, part in _PRELUDES.items() if name in text)
+        source = f"{prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
+        return KernelLaunch(label(group.members), source, list(self._arrays), threads)
 
     def _array(self, x: Symbol, written: bool = False) -> str:
         if written:
@@ -322,15 +231,14 @@ class _Source:
         for step in group.steps:
             if step.out in outputs:
                 value = stored(step.out.dtype, names[step.out])
-                name = self._array(step.out, written=True)
-                body.append(f"{name}[{self._at(None, 0)}] = {value};")
+                home, offset, _ = self._stores.get(step.out, (step.out, 0, None))
+                at = self._at(step.out if step.out in self._stores else None, offset)
+                body.append(f"{self._array(home, written=True)}[{at}] = {value};")
         ends: list[str] = []
         for i, step in enumerate(group.tails):
-            body.append(f"a{i} = {_folded(step, f'a{i}', names[step.inputs[0]])};")
-            target = self.partial.get(step, step.out)
-            at = "t" if step in self.partial else "j"
-            total = stored(target.dtype, f"a{i}")
-            ends.append(f"{self._array(target, written=True)}[{at}] = {total};")
+            body.append(f"a{i} = {folded(step, f'a{i}', names[step.inputs[0]])};")
+            total = stored(step.out.dtype, f"a{i}")
+            ends.append(f"{self._array(step.out, written=True)}[t] = {total};")
         return body, ends
 
     def _at(self, x: Symbol | None, offset: int) -> str:
@@ -342,114 +250,3 @@ class _Source:
             if step:
                 terms.append(f"k{i}" if step == 1 else f"k{i} * ({step})")
         return " + ".join(terms) or "0"
-
-
-def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
-    """Return the kernel that concatenates arrays along an axis.
-
-    Parameters
-    ----------
-    step
-        A step of the kind ``JOIN``.
-    place
-        A function that returns the place of an input.
-    """
-    out, axis = step.out, step.params["axis"]
-    shape, kind = shape_of(out), memory_type(out.dtype)
-    places = [place(x) for x in step.inputs]
-    spread = [
-        tuple(0 if n == 1 else stride for n, stride in zip(shape_of(x), strides, strict=True))
-        for x, (_, _, strides) in zip(step.inputs, places, strict=True)
-    ]
-    axes = _merged(shape, (axis,), spread)
-    # the joined axis; all others are merged into axes before and after it
-    at = next((f"k{i}" for i, (_, inside, _) in enumerate(axes) if inside), "0")
-    names = {home: f"m{i}" for i, home in enumerate(dict.fromkeys(home for home, _, _ in places))}
-    end, parts = 0, []
-    for number, (x, (home, offset, _)) in enumerate(zip(step.inputs, places, strict=True)):
-        begun, end = end, end + shape_of(x)[axis]
-        terms = [str(offset - begun * spread[number][axis])]
-        terms += [
-            f"k{i} * ({steps[number]})" for i, (*_, steps) in enumerate(axes) if steps[number]
-        ]
-        parts.append(f"{at} < {end} ? {names[home]}[{' + '.join(terms)}]")
-    parts[-1] = parts[-1].partition(" ? ")[2]
-    total = prod(shape)
-    reach = [total, *(1 + abs(o) + sum(abs(s) * n for n, s in zip(shape, st, strict=True))
-                      for st, (_, o, _) in zip(spread, places, strict=True))]  # fmt: skip
-    index = "int" if max(reach) < 2**30 else "long long"
-    lines = _unravelled([(i, n) for i, (n, _, _) in enumerate(axes)], "t")
-    params = [f"const {kind}* {name}" for name in names.values()]
-    text = "\n".join([
-        f"typedef {index} I;",
-        f'extern "C" __global__ void KERNEL({", ".join([*params, f"{kind}* out"])}) {{',
-        f"    for (I t = blockIdx.x * (I)blockDim.x + threadIdx.x; t < {total};",
-        "            t += (I)gridDim.x * blockDim.x) {",
-        *(f"        {line}" for line in lines),
-        f"        out[t] = {' : '.join(parts)};",
-        "    }",
-        "}",
-    ])  # fmt: skip
-    return [KernelLaunch(step.op, f"{text}\n", [*names, out], total)], []
-
-
-#: A length, whether it is reduced, and the strides of all arrays.
-_Axis = tuple[int, bool, tuple[int, ...]]
-
-
-def _merged(
-    shape: Shape, reduced: Sequence[int], strides: Sequence[tuple[int, ...]]
-) -> list[_Axis]:
-    """Return the axes of a loop, with neighbours merged where all arrays allow it."""
-    axes: list[_Axis] = []
-    for a, n in enumerate(shape):
-        if n == 1:
-            continue
-        mine, inside = tuple(s[a] for s in strides), a in reduced
-        if axes:
-            before, same, outer = axes[-1]
-            if same == inside and all(o == m * n for o, m in zip(outer, mine, strict=True)):
-                axes[-1] = (before * n, inside, mine)
-                continue
-        axes.append((n, inside, mine))
-    return axes
-
-
-def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
-    """Return lines that compute the indices along axes from one number."""
-    lines = [f"I {name}0 = {name};"] if len(axes) > 1 else []
-    for number, (i, n) in reversed(list(enumerate(axes))):
-        source = f"{name}0" if len(axes) > 1 else name
-        lines.append(f"I k{i} = {source};" if number == 0 else f"I k{i} = {source} % {n};")
-        if number:
-            lines.append(f"{source} /= {n};")
-    return lines
-
-
-def _identity(step: PlanStep) -> str:
-    # negative zero plus any number is that number, also if it is negative zero
-    start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
-    text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the minimum of booleans
-    assert text is not None
-    return text
-
-
-def _folded(step: PlanStep, so_far: str, x: str) -> str:
-    if step.op == "add":
-        return f"{so_far} + {x}"
-    sign = ">" if step.op == "maximum" else "<"
-    return f"{so_far} {sign} {x} || {so_far} != {so_far} ? {so_far} : {x}"
-
-
-def _label(group: LoopGroup) -> str:
-    """Return a short description of a group's computation, for profiles."""
-    words = dict.fromkeys(step.op for step in group.members)
-    return "_".join([*words][:4])
-
-
-@lru_cache(maxsize=4096)
-def compiled(xp: Any, name: str, source: str) -> Any:
-    """Return a kernel; CuPy caches compiled kernels in files, by their source."""
-    kernel = xp.RawKernel(source, name, OPTIONS)
-    kernel.compile()
-    return kernel

@@ -28,9 +28,13 @@ from ...planned import (
     shape_of,
 )
 from .bfloat16 import SHORT, with_short_operands
-from .kernels import BLOCK, KernelLaunch, Places, Written, compiled, joining, launches, split
+from .fusing import BlockKernel, Fused, fused
+from .joins import has_kernels, joining, parts_of_joins
+from .kernels import launches, split
 from .lowering import DeviceLowering
+from .places import Places
 from .products import Products, products, rounds
+from .source import BLOCK, KernelLaunch, Written, compiled
 
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512
@@ -151,21 +155,19 @@ class DevicePlan:
         for pack in packs:  # and the numbers that all its variables share
             given.update(x for x in pack.group.inputs if x not in pack.held and x not in pack.given)
         items = grouped(steps, needed | given, Emitter().takes)
-        self.items: list[Item] = [part for item in items for part in split(item)]
-        close_groups(self.items, needed | given)
+        items = [part for item in items for part in split(item)]
+        close_groups(items, needed | given)
         self._made = {x: step for step in steps for x in step.outputs}
-        self._fresh, self._last = lifetimes(self.items, needed, given)
         self._kept = {*needed, *given, *lowered.known, *lowered.reads, *lowered.inputs}
-        self._wanted = self._views_wanted(needed | given)
+        self._wanted = _views_wanted(items, needed | given)
         self._place = Places(self._made, lowered.maps, self._wanted).of
-        groups = [item for item in self.items if isinstance(item, LoopGroup)]
+        groups: list[Any] = [x for x in items if isinstance(x, LoopGroup) or has_kernels(x)]
         groups += [pack.group for pack in packs]
-        #: The inputs whose memory kernels read.
-        reading: list[Sequence[Any]] = [group.inputs for group in groups]
-        reading += [
-            item.inputs for item in self.items if isinstance(item, PlanStep) and _has_kernels(item)
-        ]
-        self._homes = {self._place(x)[0] for inputs in reading for x in inputs}
+        #: The arrays that kernels read.
+        self._homes = {self._place(x)[0] for group in groups for x in group.inputs}
+        self.items: list[Fused] = fused(items, needed | given, self._wanted, self._place)
+        self._stores = parts_of_joins(self.items, needed | given, self._place)
+        self._fresh, self._last = lifetimes(self.items, needed, given)
         for x, value in lowered.known.items():
             self._template[self.number(x)] = value
             if x in self._homes:
@@ -234,22 +236,11 @@ class DevicePlan:
                 values[number] = None
             free.append(values)
 
-    # -- views -----------------------------------------------------------------------------------
-
-    def _views_wanted(self, needed: set[Symbol]) -> set[Symbol]:
-        """Return the views that must be arrays: kernels read through all others."""
-        wanted = set(needed)
-        for item in reversed(self.items):
-            if not isinstance(item, PlanStep) or _has_kernels(item):
-                continue
-            if item.kind is not StepKind.VIEW or item.out in wanted:
-                wanted.update(item.symbols)
-        return wanted
-
     # -- the order of all calls ------------------------------------------------------------------
 
     def _order(self, packs: Sequence[FlatUpdate]) -> None:
         self._parts: list[tuple[int, int, int, int, Any]] = []
+        self._begun: set[Symbol] = set()
         ends: dict[int, list[Symbol]] = {}
         for x, moment in self._last.items():
             ends.setdefault(moment, []).append(x)
@@ -258,10 +249,16 @@ class DevicePlan:
             self._place_given(pack)
         for moment, item in enumerate(self.items):
             if isinstance(item, LoopGroup):
-                for x in item.outputs:
+                for x in dict.fromkeys(self._home(x) for x in item.outputs):
                     self._target(x, placed)
-                self._launch(launches(item, self._place), item.outputs)
-            elif _has_kernels(item):
+                self._launch(launches(item, self._place, self._stores), item.outputs)
+            elif isinstance(item, BlockKernel):
+                for x in dict.fromkeys(self._home(x) for x in item.outputs):
+                    self._target(x, placed)
+                self._launch(item.launch(self._place, self._stores), item.outputs)
+            elif item.kind is StepKind.JOIN and item.inputs[0] in self._stores:
+                pass  # its parts are where they belong
+            elif has_kernels(item):
                 for x in item.outputs:
                     self._target(x, placed)
                 write = item.params.get("write", joining)
@@ -304,8 +301,15 @@ class DevicePlan:
                 self._given[flat, i] = number
                 self._parts.append((self.number(flat), number, a, b, shape))
 
+    def _home(self, x: Symbol) -> Symbol:
+        """Return the array that a result is written to."""
+        return self._stores[x][0] if x in self._stores else x
+
     def _target(self, x: Symbol, placed: dict[Symbol, int]) -> None:
         """Decide where a value is computed: in a new array if other code may keep it."""
+        if x in self._begun:  # by another part of it
+            return
+        self._begun.add(x)
         if x in self._fresh:
             make = partial(self.xp.empty, shape_of(x), x.dtype)
             self._actions.append(partial(_assign, self.number(x), make))
@@ -449,8 +453,11 @@ class DevicePlan:
 
     def explain(self) -> str:
         """Return a description of the plan."""
-        groups = [item for item in self.items if isinstance(item, LoopGroup)]
-        lines = [f"  kernel over {group.shape}: {count_ops(group.members)}" for group in groups]
+        lines = [
+            f"  {item.explain()}" if isinstance(item, BlockKernel)
+            else f"  kernel over {item.shape}: {count_ops(item.members)}"
+            for item in self.items if not isinstance(item, PlanStep)
+        ]  # fmt: skip
         for pack, _ in self.states:
             lines.append(f"  one update of {len(pack.shapes)} variables, {pack_line(pack)}")
         kinds = [
@@ -471,9 +478,15 @@ class DevicePlan:
         return "\n".join(lines)
 
 
-def _has_kernels(item: Item) -> bool:
-    """Return whether kernels of its own run a step, which read through views."""
-    return isinstance(item, PlanStep) and item.kind in (StepKind.JOIN, StepKind.WRITTEN)
+def _views_wanted(items: Sequence[Item], needed: set[Symbol]) -> set[Symbol]:
+    """Return the views that must be arrays: kernels read through all others."""
+    wanted = set(needed)
+    for item in reversed(items):
+        if not isinstance(item, PlanStep) or has_kernels(item):
+            continue
+        if item.kind is not StepKind.VIEW or item.out in wanted:
+            wanted.update(item.symbols)
+    return wanted
 
 
 # actions, by functools.partial: closures in a loop would share its last values

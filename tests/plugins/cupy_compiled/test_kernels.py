@@ -18,7 +18,8 @@ from real_gpu import PLACES
 import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
 from gradtape.plugins.cupy.compiled.formulas import _FORMS, expression
-from gradtape.plugins.cupy.compiled.kernels import BLOCK, OPTIONS, KernelLaunch, launches
+from gradtape.plugins.cupy.compiled.kernels import launches
+from gradtape.plugins.cupy.compiled.source import BLOCK, OPTIONS, KernelLaunch
 from gradtape.plugins.planned import LoopGroup, PlanStep, StepKind
 
 GRAPH = Graph("test")
