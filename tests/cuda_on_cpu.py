@@ -53,6 +53,7 @@ static long long __double_as_longlong(double x) { return bits<long long>(x); }
 static unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     return (unsigned __int128)x * y >> 64;
 }
+static int __popc(unsigned int x) { return __builtin_popcount(x); }
 template <class T> static T atomicAdd(T* at, T x) { T old = *at; *at = old + x; return old; }
 template <class T> static T atomicMax(T* at, T x) { T old = *at; *at = max(old, x); return old; }
 template <class T> static T atomicMin(T* at, T x) { T old = *at; *at = min(old, x); return old; }

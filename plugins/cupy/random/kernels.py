@@ -1,0 +1,178 @@
+"""Kernels of ops that draw random numbers where the key is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import batch_rows, numpy_dtype, registry
+from ...ops.random import philox
+from ...ops.random.stateless import part_of_batch
+from ..compiled.formulas import memory_type
+from ..compiled.kernels import BLOCK, KernelLaunch, compiled
+from .samplers import SAMPLERS, SPLIT, Sampler, sampler_of, sampler_of_integers, uniform
+from .sources import Kernel, blocks_of, kernels, parameters, scratch_for, sizes_for
+
+#: The maximum number of numbers for all keys: more are drawn on the host.
+MOST = 2**31
+
+_launches: dict[Kernel, KernelLaunch] = {}
+
+
+def drawn(
+    xp: Any,
+    sampler: Sampler,
+    key: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    bounds: dict[str, int] | None = None,
+) -> Any:
+    """Return numbers for each key.
+
+    Parameters
+    ----------
+    xp
+        CuPy's namespace.
+    sampler
+        How they are made.
+    key
+        The key, or an array of keys.
+    shape, dtype
+        The shape and dtype of the result.
+    bounds
+        The further numbers that the sampler needs, by name.
+    """
+    out = xp.empty(shape, dtype)
+    keys = prod(key.shape[:-1])
+    if not out.size:
+        return out
+    key = xp.ascontiguousarray(key)
+    sizes = sizes_for(sampler, keys, out.size // keys)
+    arrays = {"key": key, "out": out}
+    for name, (size, kind) in scratch_for(sampler, sizes).items():
+        arrays[name] = xp.empty(size, kind)
+    values = {**sizes._asdict(), **(bounds or {})}
+    numbers = [
+        (np.uint64 if kind.startswith("unsigned") else np.int64)(values[name])
+        for name, kind in parameters(sampler).items()
+    ]
+    for kernel in kernels(sampler, out.dtype.name, key.dtype.name, sizes.alone):
+        given = [arrays[name] for name in kernel.arrays]
+        blocks = blocks_of(kernel, sampler, sizes)
+        _compiled(xp, kernel)((blocks,), (BLOCK,), (*given, *numbers))
+    return out
+
+
+def _compiled(xp: Any, kernel: Kernel) -> Any:
+    launch = _launches.get(kernel)
+    if launch is None:
+        launch = _launches[kernel] = KernelLaunch(kernel.label, kernel.text, (), 1)
+    return compiled(xp, launch.name, launch.source)
+
+
+@lru_cache(maxsize=4)
+def compiles(xp: Any) -> bool:
+    """Return whether CuPy can compile kernels here; without them, more is drawn on the host."""
+    (kernel,) = kernels(uniform("float32"), "float32", "int64", True)
+    try:
+        _compiled(xp, kernel)
+    except Exception:
+        return False
+    return True
+
+
+def can_draw(sampler: Sampler | None, key: Any, dtype: Any, count: int) -> bool:
+    """Return whether kernels can draw numbers for a key.
+
+    Parameters
+    ----------
+    sampler
+        How they are made; None if they cannot be made.
+    key
+        The key, or a symbol of it.
+    dtype
+        The dtype of the numbers.
+    count
+        Their number for all keys.
+    """
+    kinds = memory_type(key.dtype), memory_type(dtype)
+    return sampler is not None and None not in kinds and count <= MOST
+
+
+def _for_rank(
+    xp: Any,
+    sampler: Sampler,
+    key: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    like: bool = False,
+    bounds: dict[str, int] | None = None,
+) -> Any:
+    """Return numbers of a shape for each key; in a data-parallel step, this rank's rows."""
+    part = None if batch_rows.get() is None else part_of_batch(key, shape, like)
+    if part is None:
+        return drawn(xp, sampler, key, (*key.shape[:-1], *shape), dtype, bounds)
+    start, total = part
+    return drawn(xp, sampler, key, (total, *shape[1:]), dtype, bounds)[start : start + shape[0]]
+
+
+def _op(name: str) -> Callable[..., Any]:
+    def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
+        dtype = np.dtype(dtype)
+        sampler, count = sampler_of(name, dtype.name), prod(key.shape[:-1]) * prod(shape)
+        if not (can_draw(sampler, key, dtype, count) and compiles(xp)):
+            return _otherwise(f"random_{name}")(xp, key, shape=shape, dtype=dtype.name)
+        return _for_rank(xp, sampler, key, shape, dtype)
+
+    return kernel
+
+
+def _op_like(name: str) -> Callable[..., Any]:
+    def kernel(xp: Any, key: Any, like: Any) -> Any:
+        dtype = numpy_dtype(like.dtype)
+        sampler = sampler_of(name, dtype.name)
+        if not (can_draw(sampler, key, dtype, prod(like.shape)) and compiles(xp)):
+            return _otherwise(f"random_{name}_like")(xp, key, like)
+        return _for_rank(xp, sampler, key, like.shape[key.ndim - 1 :], dtype, True)
+
+    return kernel
+
+
+def _split(xp: Any, key: Any, like: Any) -> Any:
+    count = like.shape[0]
+    shape = (count, *key.shape)
+    if not (can_draw(SPLIT, key, key.dtype, prod(shape)) and compiles(xp)):
+        return _otherwise("random_split")(xp, key, like)
+    part = None if batch_rows.get() is None else part_of_batch(key, (count, 2))
+    if part is None:
+        return drawn(xp, SPLIT, key, shape, key.dtype)
+    start, total = part
+    return drawn(xp, SPLIT, key, (total, 2), key.dtype)[start : start + count]
+
+
+def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
+    sampler, bounds = sampler_of_integers(low, high)
+    count = prod(key.shape[:-1]) * prod(shape)
+    if not (can_draw(sampler, key, np.int64, count) and compiles(xp)):
+        return _otherwise("random_integers")(xp, key, shape=shape, low=low, high=high)
+    return _for_rank(xp, sampler, key, shape, np.int64, bounds=bounds)
+
+
+def _otherwise(name: str) -> Callable[..., Any]:
+    """Return a kernel of array functions, or one that draws on the host."""
+    if batch_rows.get() is None and name in philox.KERNELS:
+        return philox.KERNELS[name]
+    found: Callable[..., Any] = registry().op(name).kernel  # type: ignore[assignment]
+    return found
+
+
+KERNELS: dict[str, Callable[..., Any]] = {
+    **{f"random_{name}": _op(name) for name in SAMPLERS},
+    **{f"random_{name}_like": _op_like(name) for name in SAMPLERS},
+    "random_integers": _integers,
+    "random_split": _split,
+}
