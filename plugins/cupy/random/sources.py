@@ -93,16 +93,13 @@ def scratch_for(sampler: Sampler, sizes: Sizes) -> dict[str, tuple[int, Any]]:
     """Return the size and dtype of each scratch array."""
     if sampler.plain or (sizes.alone and not sampler.again):
         return {}
-    number = {"float": np.float32, "double": np.float64}.get(sampler.number, np.int64)
+    number = {"float": "float32", "double": "float64"}.get(sampler.number, "int64")
     tiles, draws = sizes.keys * sizes.tiles, sizes.keys * sizes.reserve
-    found: dict[str, tuple[int, Any]] = {
-        "made": (tiles * TILE, number),
-        "totals": (tiles, np.uint64),
-    }
+    found = {"made": (tiles * TILE, number), "totals": (tiles, "uint64")}
     if sampler.again:
-        found["ranks"] = tiles * TILE, np.uint16
-        found["drawn"], found["next"] = (draws, number), (draws, np.int64)
-    return found
+        found |= {"ranks": (tiles * TILE, "uint16")}
+        found |= {"drawn": (draws, number), "next": (draws, "int64")}
+    return {name: (size, np.dtype(kind)) for name, (size, kind) in found.items()}
 
 
 def blocks_of(kernel: Kernel, sampler: Sampler, sizes: Sizes) -> int:
