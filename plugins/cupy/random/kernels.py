@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from .sources import Kernel, blocks_of, kernels, parameters, scratch_for, sizes_
 #: The maximum number of numbers for all keys: more are drawn on the host.
 MOST = 2**31
 
-_launches: dict[Kernel, KernelLaunch] = {}
+_INTEGERS = np.dtype(np.int64)
 
 
 def drawn(
@@ -29,7 +29,7 @@ def drawn(
     key: Any,
     shape: tuple[int, ...],
     dtype: Any,
-    bounds: dict[str, int] | None = None,
+    bounds: tuple[tuple[str, int], ...] = (),
 ) -> Any:
     """Return numbers for each key.
 
@@ -47,30 +47,55 @@ def drawn(
         The further numbers that the sampler needs, by name.
     """
     out = xp.empty(shape, dtype)
-    keys = prod(key.shape[:-1])
-    if not out.size:
+    if 0 in shape:
         return out
-    key = xp.ascontiguousarray(key)
-    sizes = sizes_for(sampler, keys, out.size // keys)
+    if not key.flags.c_contiguous:
+        key = xp.ascontiguousarray(key)
+    keys = prod(key.shape[:-1])
+    ready = _ready(xp, sampler, dtype, key.dtype, keys, prod(shape) // keys, bounds)
     arrays = {"key": key, "out": out}
-    for name, (size, kind) in scratch_for(sampler, sizes).items():
+    for name, size, kind in ready.scratch:
         arrays[name] = xp.empty(size, kind)
-    values = {**sizes._asdict(), **(bounds or {})}
-    numbers = [
-        (np.uint64 if kind.startswith("unsigned") else np.int64)(values[name])
-        for name, kind in parameters(sampler).items()
-    ]
-    for kernel in kernels(sampler, out.dtype.name, key.dtype.name, sizes.alone):
-        given = [arrays[name] for name in kernel.arrays]
-        blocks = blocks_of(kernel, sampler, sizes)
-        _compiled(xp, kernel)((blocks,), (BLOCK,), (*given, *numbers))
+    for run, names, blocks in ready.launches:
+        run((blocks,), (BLOCK,), (*[arrays[name] for name in names], *ready.numbers))
     return out
 
 
+class _Drawing(NamedTuple):
+    """Kernels with their arrays and blocks, the scratch arrays, and the kernels' numbers."""
+
+    launches: list[tuple[Any, tuple[str, ...], int]]
+    scratch: list[tuple[str, int, Any]]
+    numbers: list[Any]
+
+
+@lru_cache(maxsize=1024)
+def _ready(
+    xp: Any,
+    sampler: Sampler,
+    dtype: Any,
+    key_dtype: Any,
+    keys: int,
+    count: int,
+    bounds: tuple[tuple[str, int], ...],
+) -> _Drawing:
+    sizes = sizes_for(sampler, keys, count)
+    values = {**sizes._asdict(), **dict(bounds)}
+    return _Drawing(
+        [
+            (_compiled(xp, kernel), kernel.arrays, blocks_of(kernel, sampler, sizes))
+            for kernel in kernels(sampler, dtype.name, key_dtype.name, sizes.alone)
+        ],
+        [(name, size, kind) for name, (size, kind) in scratch_for(sampler, sizes).items()],
+        [
+            (np.uint64 if kind.startswith("unsigned") else np.int64)(values[name])
+            for name, kind in parameters(sampler).items()
+        ],
+    )
+
+
 def _compiled(xp: Any, kernel: Kernel) -> Any:
-    launch = _launches.get(kernel)
-    if launch is None:
-        launch = _launches[kernel] = KernelLaunch(kernel.label, kernel.text, (), 1)
+    launch = KernelLaunch(kernel.label, kernel.text, (), 1)
     return compiled(xp, launch.name, launch.source)
 
 
@@ -99,8 +124,13 @@ def can_draw(sampler: Sampler | None, key: Any, dtype: Any, count: int) -> bool:
     count
         Their number for all keys.
     """
-    kinds = memory_type(key.dtype), memory_type(dtype)
-    return sampler is not None and None not in kinds and count <= MOST
+    known = sampler is not None and _has_type(key.dtype) and _has_type(dtype)
+    return known and count <= MOST
+
+
+@lru_cache
+def _has_type(dtype: Any) -> bool:
+    return memory_type(dtype) is not None
 
 
 def _for_rank(
@@ -110,7 +140,7 @@ def _for_rank(
     shape: tuple[int, ...],
     dtype: Any,
     like: bool = False,
-    bounds: dict[str, int] | None = None,
+    bounds: tuple[tuple[str, int], ...] = (),
 ) -> Any:
     """Return numbers of a shape for each key; in a data-parallel step, this rank's rows."""
     part = None if batch_rows.get() is None else part_of_batch(key, shape, like)
@@ -123,7 +153,7 @@ def _for_rank(
 def _op(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
         dtype = np.dtype(dtype)
-        sampler, count = sampler_of(name, dtype.name), prod(key.shape[:-1]) * prod(shape)
+        sampler, count = sampler_of(name, dtype), prod(key.shape[:-1]) * prod(shape)
         if not (can_draw(sampler, key, dtype, count) and compiles(xp)):
             return _otherwise(f"random_{name}")(xp, key, shape=shape, dtype=dtype.name)
         return _for_rank(xp, sampler, key, shape, dtype)
@@ -134,7 +164,7 @@ def _op(name: str) -> Callable[..., Any]:
 def _op_like(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, key: Any, like: Any) -> Any:
         dtype = numpy_dtype(like.dtype)
-        sampler = sampler_of(name, dtype.name)
+        sampler = sampler_of(name, dtype)
         if not (can_draw(sampler, key, dtype, prod(like.shape)) and compiles(xp)):
             return _otherwise(f"random_{name}_like")(xp, key, like)
         return _for_rank(xp, sampler, key, like.shape[key.ndim - 1 :], dtype, True)
@@ -157,9 +187,9 @@ def _split(xp: Any, key: Any, like: Any) -> Any:
 def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     sampler, bounds = sampler_of_integers(low, high)
     count = prod(key.shape[:-1]) * prod(shape)
-    if not (can_draw(sampler, key, np.int64, count) and compiles(xp)):
+    if not (can_draw(sampler, key, _INTEGERS, count) and compiles(xp)):
         return _otherwise("random_integers")(xp, key, shape=shape, low=low, high=high)
-    return _for_rank(xp, sampler, key, shape, np.int64, bounds=bounds)
+    return _for_rank(xp, sampler, key, shape, _INTEGERS, bounds=tuple(bounds.items()))
 
 
 def _otherwise(name: str) -> Callable[..., Any]:

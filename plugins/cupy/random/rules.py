@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _sampler(name: str, dtype: Any, bounds: Any) -> tuple[Sampler | None, dict[str, int]]:
     if name == "integers":
         return sampler_of_integers(*bounds)
-    return (SPLIT if name == "split" else sampler_of(name, dtype.name)), {}
+    return (SPLIT if name == "split" else sampler_of(name, dtype)), {}
 
 
 def _drawing(name: str) -> Callable[[Any, Node], bool]:

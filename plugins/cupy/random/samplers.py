@@ -218,10 +218,11 @@ SAMPLERS: dict[str, Callable[[str], Sampler]] = {
 }
 
 
-def sampler_of(name: str, dtype: str) -> Sampler | None:
+@lru_cache
+def sampler_of(name: str, dtype: np.dtype[Any]) -> Sampler | None:
     """Return how numbers of a distribution are made, if they can be made in a dtype."""
-    known = dtype in ("bfloat16", "float16", "float32", "float64")
-    return SAMPLERS[name](dtype) if known else None
+    known = dtype.name in ("bfloat16", "float16", "float32", "float64")
+    return SAMPLERS[name](dtype.name) if known else None
 
 
 def sampler_of_integers(low: int, high: int) -> tuple[Sampler | None, dict[str, int]]:

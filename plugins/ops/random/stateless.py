@@ -1,8 +1,8 @@
 """Random numbers as pure functions of a key, so that they can be traced, saved and repeated.
 
 A key is an integer array ``[seed, counter]``. An op turns a key into numbers by the counter-based
-generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), always on the
-host, so that every backend gives the same ones. See ``generator`` for what users call.
+generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), here on the
+host. Every backend gives the same ones. See ``generator`` for what users call.
 """
 
 from __future__ import annotations
