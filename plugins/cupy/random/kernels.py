@@ -18,7 +18,7 @@ from .samplers import SAMPLERS, SPLIT, Sampler, sampler_of, sampler_of_integers,
 from .sources import Kernel, blocks_of, kernels, parameters, scratch_for, sizes_for
 
 #: The maximum number of numbers for all keys: more are drawn on the host.
-MOST = 2**31
+MOST = 2**31 - 1
 
 _INTEGERS = np.dtype(np.int64)
 
@@ -84,7 +84,7 @@ def _ready(
     return _Drawing(
         [
             (_compiled(xp, kernel), kernel.arrays, blocks_of(kernel, sampler, sizes))
-            for kernel in kernels(sampler, dtype.name, key_dtype.name, sizes.alone)
+            for kernel in kernels(sampler, dtype.name, key_dtype.name, sizes.tile, sizes.tiles == 1)
         ],
         [(name, size, kind) for name, (size, kind) in scratch_for(sampler, sizes).items()],
         [
@@ -102,7 +102,7 @@ def _compiled(xp: Any, kernel: Kernel) -> Any:
 @lru_cache(maxsize=4)
 def compiles(xp: Any) -> bool:
     """Return whether CuPy can compile kernels here; without them, more is drawn on the host."""
-    (kernel,) = kernels(uniform("float32"), "float32", "int64", True)
+    (kernel,) = kernels(uniform("float32"), "float32", "int64", 128, True)
     try:
         _compiled(xp, kernel)
     except Exception:

@@ -60,7 +60,8 @@ def _written(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
         sampler,
         out.dtype.name,
         key.dtype.name,
-        sizes.alone,
+        sizes.tile,
+        sizes.tiles == 1,
         keys_at(shape, offset, strides),
         tuple({**sizes._asdict(), **bounds}.items()),
     )

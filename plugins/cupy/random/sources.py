@@ -25,9 +25,9 @@ from ..compiled.kernels import BLOCK
 from . import texts
 from .samplers import Sampler
 
-#: Words that a block of threads draws from, and those that it looks at before them. It keeps as
-#: many after them in shared memory.
-TILE, _BACK = 1024, 64
+#: The minimum and maximum of words that a block of threads draws from, and the number of those that
+#: it looks at before them. It keeps as many after them in shared memory.
+_LEAST_TILE, _MOST_TILE, _BACK = 128, 1024, 64
 #: The maximum number of blocks where threads repeat for what is left.
 _MOST_BLOCKS = 2**16
 
@@ -54,17 +54,24 @@ class Kernel(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of a drawing: of keys, numbers for each, words, and numbers with those redrawn."""
+    """The sizes of a drawing.
+
+    Attributes
+    ----------
+    keys, count
+        The numbers of keys, and of numbers for each.
+    tile, tiles
+        The number of words in a tile, and that of tiles for each key. A power of 2, and as small as
+        one tile may be, so that examples with few numbers take little time.
+    reserve
+        The number of numbers for each key with those to draw again.
+    """
 
     keys: int
     count: int
+    tile: int
     tiles: int
     reserve: int
-
-    @property
-    def alone(self) -> bool:
-        """Whether one tile has all numbers of a key, so that one kernel is enough."""
-        return self.tiles == 1
 
 
 def sizes_for(sampler: Sampler, keys: int, count: int) -> Sizes:
@@ -80,9 +87,11 @@ def sizes_for(sampler: Sampler, keys: int, count: int) -> Sizes:
         The number of numbers for each key.
     """
     if sampler.plain:
-        return Sizes(keys, count, 0, count)
+        return Sizes(keys, count, _LEAST_TILE, 0, count)
     reserve = _with_spare(count, sampler.repeated) if sampler.again else count
-    return Sizes(keys, count, -(-_with_spare(reserve, sampler.extra) // TILE), reserve)
+    words = _with_spare(reserve, sampler.extra)
+    tile = min(max(_LEAST_TILE, 1 << (words - 1).bit_length()), _MOST_TILE)
+    return Sizes(keys, count, tile, -(-words // tile), reserve)
 
 
 def _with_spare(count: int, rate: float) -> int:
@@ -91,13 +100,14 @@ def _with_spare(count: int, rate: float) -> int:
 
 def scratch_for(sampler: Sampler, sizes: Sizes) -> dict[str, tuple[int, Any]]:
     """Return the size and dtype of each scratch array."""
-    if sampler.plain or (sizes.alone and not sampler.again):
+    if sampler.plain or (sizes.tiles == 1 and not sampler.again):
         return {}
     number = {"float": "float32", "double": "float64"}.get(sampler.number, "int64")
     tiles, draws = sizes.keys * sizes.tiles, sizes.keys * sizes.reserve
-    found = {"made": (tiles * TILE, number), "totals": (tiles, "uint64")}
+    words = tiles * sizes.tile
+    found = {"made": (words, number), "totals": (tiles, "uint64")}
     if sampler.again:
-        found |= {"ranks": (tiles * TILE, "uint16")}
+        found |= {"ranks": (words, "uint16")}
         found |= {"drawn": (draws, number), "next": (draws, "int64")}
     return {name: (size, np.dtype(kind)) for name, (size, kind) in found.items()}
 
@@ -142,6 +152,7 @@ class _Setting(NamedTuple):
     dtype: str
     key_dtype: str
     the_key: str
+    tile: int
     numbers: tuple[tuple[str, int], ...] | None
 
 
@@ -150,6 +161,7 @@ def kernels(
     sampler: Sampler,
     dtype: str,
     key_dtype: str,
+    tile: int,
     alone: bool,
     the_key: str = KEYS_SIDE_BY_SIDE,
     numbers: tuple[tuple[str, int], ...] | None = None,
@@ -162,6 +174,8 @@ def kernels(
         How numbers are made.
     dtype, key_dtype
         The dtypes of the results and of the keys.
+    tile
+        The number of words in a tile.
     alone
         Whether one tile has all numbers of a key.
     the_key
@@ -169,7 +183,7 @@ def kernels(
     numbers
         The values of ``parameters``; if not given, they are parameters of the kernels.
     """
-    made, label = _Setting(sampler, dtype, key_dtype, the_key, numbers), sampler.label
+    made, label = _Setting(sampler, dtype, key_dtype, the_key, tile, numbers), sampler.label
     if sampler.plain:
         return (_kernel(made, label, "key out", texts.WORDS_TO_NUMBERS, by_tiles=False),)
     if sampler.again:
@@ -241,8 +255,8 @@ def _filled(made: _Setting, body: str) -> str:
 
 def parameters(sampler: Sampler) -> dict[str, str]:
     """Return the C types of the numbers in the kernels of a sampler, by name, in order."""
-    sizes = dict.fromkeys(Sizes._fields, "long long")
-    return {**sizes, **dict(sampler.bounds)}
+    sizes = ("keys", "count", "tiles", "reserve")
+    return {**dict.fromkeys(sizes, "long long"), **dict(sampler.bounds)}
 
 
 def _integer(value: int, kind: str) -> str:
@@ -262,9 +276,9 @@ def _prelude(made: _Setting, words: bool) -> str:
     sizes = {
         "PER": _per(sampler),
         "BLOCK": BLOCK,
-        "TILE": TILE,
+        "TILE": made.tile,
         "BACK": _BACK if chained else 0,
-        "LENGTH": TILE + 2 * _BACK if chained else TILE,
+        "LENGTH": made.tile + 2 * _BACK if chained else made.tile,
     }
     word = "unsigned long long" if sampler.bits == 64 else "unsigned int"
     short = {"float16": HALF, "bfloat16": BFLOAT}.get(made.dtype, "")
