@@ -80,11 +80,11 @@ def _ready(
     bounds: tuple[tuple[str, int], ...],
 ) -> _Drawing:
     sizes = sizes_for(sampler, keys, count)
-    values = {**sizes._asdict(), **dict(bounds)}
+    values = {**sizes.values(), **dict(bounds)}
     return _Drawing(
         [
             (_compiled(xp, kernel), kernel.arrays, blocks_of(kernel, sampler, sizes))
-            for kernel in kernels(sampler, dtype.name, key_dtype.name, sizes.tile, sizes.tiles == 1)
+            for kernel in kernels(sampler, dtype, key_dtype, sizes.tile, sizes.tiles == 1)
         ],
         [(name, size, kind) for name, (size, kind) in scratch_for(sampler, sizes).items()],
         [
@@ -102,7 +102,7 @@ def _compiled(xp: Any, kernel: Kernel) -> Any:
 @lru_cache(maxsize=4)
 def compiles(xp: Any) -> bool:
     """Return whether CuPy can compile kernels here; without them, more is drawn on the host."""
-    (kernel,) = kernels(uniform("float32"), "float32", "int64", 128, True)
+    (kernel,) = kernels(uniform("float32"), np.dtype(np.float32), _INTEGERS, 128, True)
     try:
         _compiled(xp, kernel)
     except Exception:
@@ -110,13 +110,11 @@ def compiles(xp: Any) -> bool:
     return True
 
 
-def can_draw(sampler: Sampler | None, key: Any, dtype: Any, count: int) -> bool:
-    """Return whether kernels can draw numbers for a key.
+def can_draw(key: Any, dtype: Any, count: int) -> bool:
+    """Return whether kernels have the types of keys and numbers, and not too many to draw.
 
     Parameters
     ----------
-    sampler
-        How they are made; None if they cannot be made.
     key
         The key, or a symbol of it.
     dtype
@@ -124,8 +122,7 @@ def can_draw(sampler: Sampler | None, key: Any, dtype: Any, count: int) -> bool:
     count
         Their number for all keys.
     """
-    known = sampler is not None and _has_type(key.dtype) and _has_type(dtype)
-    return known and count <= MOST
+    return _has_type(key.dtype) and _has_type(dtype) and count <= MOST
 
 
 @lru_cache
@@ -154,7 +151,7 @@ def _op(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, key: Any, *, shape: tuple[int, ...], dtype: Any = "float32") -> Any:
         dtype = np.dtype(dtype)
         sampler, count = sampler_of(name, dtype), prod(key.shape[:-1]) * prod(shape)
-        if not (can_draw(sampler, key, dtype, count) and compiles(xp)):
+        if sampler is None or not (can_draw(key, dtype, count) and compiles(xp)):
             return _otherwise(f"random_{name}")(xp, key, shape=shape, dtype=dtype.name)
         return _for_rank(xp, sampler, key, shape, dtype)
 
@@ -165,7 +162,7 @@ def _op_like(name: str) -> Callable[..., Any]:
     def kernel(xp: Any, key: Any, like: Any) -> Any:
         dtype = numpy_dtype(like.dtype)
         sampler = sampler_of(name, dtype)
-        if not (can_draw(sampler, key, dtype, prod(like.shape)) and compiles(xp)):
+        if sampler is None or not (can_draw(key, dtype, prod(like.shape)) and compiles(xp)):
             return _otherwise(f"random_{name}_like")(xp, key, like)
         return _for_rank(xp, sampler, key, like.shape[key.ndim - 1 :], dtype, True)
 
@@ -175,7 +172,7 @@ def _op_like(name: str) -> Callable[..., Any]:
 def _split(xp: Any, key: Any, like: Any) -> Any:
     count = like.shape[0]
     shape = (count, *key.shape)
-    if not (can_draw(SPLIT, key, key.dtype, prod(shape)) and compiles(xp)):
+    if not (can_draw(key, key.dtype, prod(shape)) and compiles(xp)):
         return _otherwise("random_split")(xp, key, like)
     part = None if batch_rows.get() is None else part_of_batch(key, (count, 2))
     if part is None:
@@ -187,7 +184,7 @@ def _split(xp: Any, key: Any, like: Any) -> Any:
 def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     sampler, bounds = sampler_of_integers(low, high)
     count = prod(key.shape[:-1]) * prod(shape)
-    if not (can_draw(sampler, key, _INTEGERS, count) and compiles(xp)):
+    if sampler is None or not (can_draw(key, _INTEGERS, count) and compiles(xp)):
         return _otherwise("random_integers")(xp, key, shape=shape, low=low, high=high)
     return _for_rank(xp, sampler, key, shape, _INTEGERS, bounds=tuple(bounds.items()))
 

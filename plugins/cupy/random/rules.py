@@ -33,9 +33,9 @@ def _drawing(name: str) -> Callable[[Any, Node], bool]:
         bounds = node.params.get("low"), node.params.get("high")
         sampler, _ = _sampler(name, out.dtype, bounds)
         # a rank's rows are known when the step runs
-        if batch_rows.get() is not None or not can_draw(
-            sampler, key, out.dtype, prod(shape_of(out))
-        ):
+        if sampler is None or batch_rows.get() is not None:
+            return False
+        if not can_draw(key, out.dtype, prod(shape_of(out))):
             return False
         settings = {"distribution": name, "bounds": bounds}
         lowering.add(
@@ -58,12 +58,12 @@ def _written(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
     sizes = sizes_for(sampler, keys, prod(shape_of(out)) // keys)
     found = kernels(
         sampler,
-        out.dtype.name,
-        key.dtype.name,
+        out.dtype,
+        key.dtype,
         sizes.tile,
         sizes.tiles == 1,
         keys_at(shape, offset, strides),
-        tuple({**sizes._asdict(), **bounds}.items()),
+        tuple({**sizes.values(), **bounds}.items()),
     )
     scratch = {
         name: symbol_like(out, (size,), dtype)

@@ -58,7 +58,7 @@ class Sizes(NamedTuple):
 
     Attributes
     ----------
-    keys, count
+    keys, each
         The numbers of keys, and of numbers for each.
     tile, tiles
         The number of words in a tile, and that of tiles for each key. A power of 2, and as small as
@@ -68,10 +68,19 @@ class Sizes(NamedTuple):
     """
 
     keys: int
-    count: int
+    each: int
     tile: int
     tiles: int
     reserve: int
+
+    def values(self) -> dict[str, int]:
+        """Return the numbers that kernels need, by name."""
+        return {
+            "keys": self.keys,
+            "count": self.each,
+            "tiles": self.tiles,
+            "reserve": self.reserve,
+        }
 
 
 def sizes_for(sampler: Sampler, keys: int, count: int) -> Sizes:
@@ -117,7 +126,7 @@ def blocks_of(kernel: Kernel, sampler: Sampler, sizes: Sizes) -> int:
     if kernel.by_tiles:
         return sizes.keys * sizes.tiles
     per = _per(sampler) if sampler.plain else 1
-    return max(1, min(-(-sizes.keys * -(-sizes.count // per) // BLOCK), _MOST_BLOCKS))
+    return max(1, min(-(-sizes.keys * -(-sizes.each // per) // BLOCK), _MOST_BLOCKS))
 
 
 #: The key at ``b`` among keys that lie side by side.
@@ -149,8 +158,8 @@ class _Setting(NamedTuple):
     """What the kernels of a drawing have in common."""
 
     sampler: Sampler
-    dtype: str
-    key_dtype: str
+    dtype: np.dtype[Any]
+    key_dtype: np.dtype[Any]
     the_key: str
     tile: int
     numbers: tuple[tuple[str, int], ...] | None
@@ -159,8 +168,8 @@ class _Setting(NamedTuple):
 @lru_cache(maxsize=256)
 def kernels(
     sampler: Sampler,
-    dtype: str,
-    key_dtype: str,
+    dtype: np.dtype[Any],
+    key_dtype: np.dtype[Any],
     tile: int,
     alone: bool,
     the_key: str = KEYS_SIDE_BY_SIDE,
@@ -255,7 +264,7 @@ def _filled(made: _Setting, body: str) -> str:
 
 def parameters(sampler: Sampler) -> dict[str, str]:
     """Return the C types of the numbers in the kernels of a sampler, by name, in order."""
-    sizes = ("keys", "count", "tiles", "reserve")
+    sizes = Sizes(1, 1, 1, 1, 1).values()
     return {**dict.fromkeys(sizes, "long long"), **dict(sampler.bounds)}
 
 
@@ -281,7 +290,7 @@ def _prelude(made: _Setting, words: bool) -> str:
         "LENGTH": made.tile + 2 * _BACK if chained else made.tile,
     }
     word = "unsigned long long" if sampler.bits == 64 else "unsigned int"
-    short = {"float16": HALF, "bfloat16": BFLOAT}.get(made.dtype, "")
+    short = {"float16": HALF, "bfloat16": BFLOAT}.get(made.dtype.name, "")
     lines = [
         "typedef unsigned long long U64;",
         f"typedef {word} Word;",
