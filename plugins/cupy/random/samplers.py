@@ -44,7 +44,7 @@ class Sampler(NamedTuple):
     result
         The result, an expression of ``x``.
     place
-        The index of result ``i`` for key ``b``.
+        The index of result ``i`` for key ``b``, unless the results for a key lie side by side.
     bounds
         The C types of further numbers in these expressions, by name.
     """
@@ -59,7 +59,7 @@ class Sampler(NamedTuple):
     again: str = ""
     repeated: float = 0.0
     result: str = "x"
-    place: str = "b * count + i"
+    place: str = ""
     bounds: tuple[tuple[str, str], ...] = ()
 
     @property

@@ -249,6 +249,7 @@ def _filled(made: _Setting, body: str) -> str:
         "FIND": texts.FIND[chained],
         "MAKE": texts.MAKE[chained],
         "PUT": texts.PUT_DRAW if sampler.again else texts.PUT_RESULT,
+        "WRITE": texts.WRITE_APART if sampler.place else texts.WRITE,
         # those that the ones above have in them
         "THE_KEY": made.the_key,
         "KEPT": sampler.kept,
@@ -295,6 +296,8 @@ def _prelude(made: _Setting, words: bool) -> str:
         "typedef unsigned long long U64;",
         f"typedef {word} Word;",
         f"typedef {sampler.number} Number;",
+        f"typedef {memory_type(made.dtype)} Result;",
+        "struct __align__(16) Pack { U64 low, high; };",
         f"static const int {', '.join(f'{name} = {n}' for name, n in sizes.items())};",
     ]
     text = short + "\n".join(lines) + "\n" + texts.PHILOX

@@ -87,13 +87,35 @@ WORDS_TO_NUMBERS = """\
         THE_KEY
         U64 four[4];
         philox(k0, k1, group + 1, four);
+        __align__(16) Result numbers[PER];
+#pragma unroll
+        for (int j = 0; j < PER; j++) {
+            const Word word = word_of(four, j);
+            numbers[j] = RESULT;
+        }
+        WRITE
+    }
+"""
+#: Results that lie side by side, 16 bytes at a time where that is possible, and others.
+WRITE = """\
+        const long long i = group * PER;
+        Result* to = out + (b * count + i);
+        if (i + PER <= count && (U64)to % 16 == 0) {
+#pragma unroll
+            for (int j = 0; j < PER * (int)sizeof(Result) / 16; j++)
+                ((Pack*)to)[j] = ((const Pack*)numbers)[j];
+        } else {
+#pragma unroll
+            for (int j = 0; j < PER; j++)
+                if (i + j < count) to[j] = numbers[j];
+        }
+"""
+WRITE_APART = """\
 #pragma unroll
         for (int j = 0; j < PER; j++) {
             const long long i = group * PER + j;
-            const Word word = word_of(four, j);
-            if (i < count) out[PLACE] = RESULT;
+            if (i < count) out[PLACE] = numbers[j];
         }
-    }
 """
 
 TRIALS = """\
