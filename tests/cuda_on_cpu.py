@@ -41,6 +41,7 @@ static thread_local three blockIdx, threadIdx, blockDim, gridDim;
 #define __global__
 #define __device__
 #define __forceinline__ inline
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
 using std::max;
@@ -55,6 +56,7 @@ static long long __double_as_longlong(double x) { return bits<long long>(x); }
 static unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
     return (unsigned __int128)x * y >> 64;
 }
+static int __popc(unsigned int x) { return __builtin_popcount(x); }
 template <class T> static T atomicAdd(T* at, T x) { T old = *at; *at = old + x; return old; }
 template <class T> static T atomicMax(T* at, T x) { T old = *at; *at = max(old, x); return old; }
 template <class T> static T atomicMin(T* at, T x) { T old = *at; *at = min(old, x); return old; }

@@ -200,7 +200,13 @@ _backend = CupyBackend()
 _KERNELS = (
     *("conv", "conv_to_filters", "conv_to_images"),
     *("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
-    *("random_integers", "random_split", "random_uniform", "random_uniform_like"),
+)
+#: The same, with a kernel in ``random.kernels``.
+_RANDOM = (
+    *("random_exponential", "random_exponential_like", "random_gumbel", "random_gumbel_like"),
+    *("random_integers", "random_normal", "random_normal_like", "random_split"),
+    *("random_truncated_normal", "random_truncated_normal_like"),
+    *("random_uniform", "random_uniform_like"),
 )
 
 
@@ -213,12 +219,13 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
-    return {(op, "cupy"): _lazy_kernel(op) for op in _KERNELS}
+    homes = {**dict.fromkeys(_KERNELS, "kernels"), **dict.fromkeys(_RANDOM, "random.kernels")}
+    return {(op, "cupy"): _lazy_kernel(op, home) for op, home in homes.items()}
 
 
-def _lazy_kernel(op: str) -> Callable[..., Any]:
+def _lazy_kernel(op: str, home: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
-    kernel = lazy_entry("plugins.cupy.kernels", "KERNELS", op)
+    kernel = lazy_entry(f"plugins.cupy.{home}", "KERNELS", op)
     return lambda *arrays, **params: kernel(_backend.xp, *arrays, **params)
 
 

@@ -27,7 +27,6 @@ from ...core.extend import decode_index, kind_of, numpy_dtype, registry
 from ..ops.common.kernels import in_float32
 from ..ops.network.convolution import conv_windows
 from ..ops.network.windows import Windows
-from ..ops.random import philox
 
 # -- convolutions ----------------------------------------------------------------------------------
 
@@ -227,15 +226,6 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     return xp.where(last == 0, x, xp.take(values, xp.maximum(last - 1, 0)))
 
 
-# -- random numbers --------------------------------------------------------------------------------
-
-
-def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
-    if 0 < high - low <= philox.MOST_INTEGERS:
-        return philox.integers(xp, key, shape, low, high)
-    return _portable("random_integers")(xp, key, shape=shape, low=low, high=high)
-
-
 KERNELS: dict[str, Callable[..., Any]] = {
     "getitem": _getitem,
     "index_add_like": _index_add_like,
@@ -245,6 +235,4 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "conv": in_float32(_conv),
     "conv_to_filters": in_float32(_conv_to_filters),
     "conv_to_images": in_float32(_conv_to_images),
-    **philox.KERNELS,
-    "random_integers": _integers,
 }

@@ -30,6 +30,12 @@ _LOWERED = (
     "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
     "mean unbroadcast_like"
 ).split()
+#: Those with a rule in ``random.rules``.
+_DRAWING = (
+    "random_exponential random_exponential_like random_gumbel random_gumbel_like random_integers "
+    "random_normal random_normal_like random_split random_truncated_normal "
+    "random_truncated_normal_like random_uniform random_uniform_like"
+).split()
 _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 
 
@@ -38,5 +44,7 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide the steps of ops for CuPy, and the formulas of steps in CUDA C."""
     home = "plugins.cupy.compiled"
     steps = {(op, "cupy"): lazy_entry(f"{home}.lowering", "RULES", op) for op in _LOWERED}
+    draws = "plugins.cupy.random.rules"
+    steps |= {(op, "cupy"): lazy_entry(draws, "RULES", op) for op in _DRAWING}
     forms = {(op, "cuda"): lazy_entry(f"{home}.formulas", "FORMULAS", op) for op in _FORMULAS}
     return {**steps, **forms}

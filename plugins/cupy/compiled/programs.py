@@ -20,7 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Backend, Graph, Symbol, by_backend, compiling, node_by_node
+from ....core.extend import (
+    Backend,
+    Graph,
+    Symbol,
+    batch_rows,
+    by_backend,
+    compiling,
+    node_by_node,
+)
 from ...planned import Run, has_dtypes, retraced
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, DevicePlan, State
@@ -299,7 +307,8 @@ class Programs:
         return self(arrays, reporting=True)
 
     def _run(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
-        key = (device, *[(x.shape, x.dtype) for x in arrays])
+        # in a data-parallel step, draws are of a rank's rows, which are known when it runs
+        key = (device, batch_rows.get() is None, *[(x.shape, x.dtype) for x in arrays])
         found = self._shaped.get(key)
         if found is None:
             if len(self._shaped) >= _SHAPES or not has_dtypes(self.program, arrays):
@@ -357,7 +366,7 @@ class Programs:
     def explain(self) -> str:
         """Return a description of how the program runs."""
         told = []
-        for (device, *inputs), found in list(self._shaped.items()):
+        for (device, _, *inputs), found in list(self._shaped.items()):
             shapes = ", ".join(str(shape) for shape, _ in inputs)
             where = f"on device {device}" + (f", for inputs of shapes {shapes}" if shapes else "")
             if found.plan is None:

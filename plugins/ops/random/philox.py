@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import numpy_dtype
+from ....core.extend import numpy_dtype, registry
 
 _FACTORS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
 _WEYL = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)
@@ -119,8 +119,16 @@ def _split(xp: Any, key: Any, like: Any) -> Any:
     return split(xp, key, like.shape[0])
 
 
+def _integers(xp: Any, key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
+    if 0 < high - low <= MOST_INTEGERS:
+        return integers(xp, key, shape, low, high)
+    host: Any = registry().op("random_integers").kernel
+    return host(xp, key, shape=shape, low=low, high=high)
+
+
 #: Kernels by op, for backends that draw where the key is.
 KERNELS: dict[str, Callable[..., Any]] = {
+    "random_integers": _integers,
     "random_split": _split,
     "random_uniform": _uniform,
     "random_uniform_like": _uniform_like,

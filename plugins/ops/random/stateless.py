@@ -1,8 +1,8 @@
 """Random numbers as pure functions of a key, so that they can be traced, saved and repeated.
 
 A key is an integer array ``[seed, counter]``. An op turns a key into numbers by the counter-based
-generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), always on the
-host, so that every backend gives the same ones. See ``generator`` for what users call.
+generator Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), here on the
+host. Every backend gives the same ones. See ``generator`` for what users call.
 """
 
 from __future__ import annotations
@@ -43,6 +43,31 @@ def stream(key: Any) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=[seed, counter]))
 
 
+def part_of_batch(key: Any, shape: tuple[int, ...], like: bool = False) -> tuple[int, int] | None:
+    """Return which rows of the batch's numbers are this rank's; None if its numbers are not rows.
+
+    All ranks of a data-parallel step must call it for the same draws, since they may exchange how
+    many rows they have.
+
+    Parameters
+    ----------
+    key, shape, like
+        As for :func:`rows_drawn`.
+
+    Returns
+    -------
+    The first row, and the number of rows of all ranks.
+    """
+    rows = batch_rows.get()
+    if rows is None or len(key.shape) > 1:
+        return None
+    first, total = rows.place()  # on all ranks, whatever they draw: none may wait for another
+    times, rest = divmod(shape[0], rows.count) if shape and rows.count else (0, 0)
+    if rest or not times or (times > 1 and not like):
+        return None
+    return first * times, total * times
+
+
 def rows_drawn(
     key: Any, shape: tuple[int, ...], draw: Draw, like: bool = False, each: int = 0
 ) -> Any:
@@ -64,14 +89,10 @@ def rows_drawn(
     each
         How many numbers Philox makes at once if draws can start at any position, otherwise 0.
     """
-    rows = batch_rows.get()
-    if rows is None or len(key.shape) > 1:
+    part = part_of_batch(key, shape, like)
+    if part is None:
         return for_each(key, lambda rng: draw(rng, shape))
-    first, total = rows.place()  # on all ranks, whatever they draw: none may wait for another
-    times, rest = divmod(shape[0], rows.count) if shape and rows.count else (0, 0)
-    if rest or not times or (times > 1 and not like):
-        return for_each(key, lambda rng: draw(rng, shape))
-    start, total = first * times, total * times
+    start, total = part
     rng = stream(key)
     if not each:
         return draw(rng, (total, *shape[1:]))[start : start + shape[0]]
