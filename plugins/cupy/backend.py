@@ -196,12 +196,18 @@ def _line(error: Exception) -> str:
 
 
 _backend = CupyBackend()
-#: The ops with a kernel in ``kernels``.
-_KERNELS = (
-    *("conv", "conv_to_filters", "conv_to_images"),
-    *("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
-    *("random_integers", "random_split", "random_uniform", "random_uniform_like"),
-)
+#: By module of this package, the ops with a kernel there.
+_KERNELS = {
+    "kernels": (
+        "conv conv_to_filters conv_to_images getitem index_add_like index_set take take_along_axis "
+        "random_integers random_split random_uniform random_uniform_like"
+    ),
+    "fused.columns": "batch_norm_training batch_norm_gradient",
+    "fused.rows": (
+        "softmax log_softmax softmax_cross_entropy softmax_less_shares "
+        "sparse_softmax_cross_entropy softmax_less_labels"
+    ),
+}
 
 
 @hookimpl(trylast=True)
@@ -213,12 +219,16 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
-    return {(op, "cupy"): _lazy_kernel(op) for op in _KERNELS}
+    return {
+        (op, "cupy"): _lazy_kernel(module, op)
+        for module, names in _KERNELS.items()
+        for op in names.split()
+    }
 
 
-def _lazy_kernel(op: str) -> Callable[..., Any]:
+def _lazy_kernel(module: str, op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
-    kernel = lazy_entry("plugins.cupy.kernels", "KERNELS", op)
+    kernel = lazy_entry(f"plugins.cupy.{module}", "KERNELS", op)
     return lambda *arrays, **params: kernel(_backend.xp, *arrays, **params)
 
 
