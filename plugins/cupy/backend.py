@@ -181,6 +181,19 @@ class CupyBackend(Backend):
         run: Callable[..., list[Any]] = lazy_module(_PROGRAMS).Programs(program, self)
         return run
 
+    def updating(self, formula: Any) -> Callable[..., Sequence[Any] | None] | None:
+        """Return a function that updates many variables by one kernel.
+
+        Parameters
+        ----------
+        formula
+            An optimizer's formula.
+        """
+        found: Callable[..., Any] | None = lazy_module("plugins.cupy.fused.updates").updating(
+            self.xp, formula
+        )
+        return found
+
     def _number(self, device: str) -> int:
         count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
