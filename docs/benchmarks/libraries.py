@@ -17,7 +17,8 @@ class Gradtape:
         import gradtape as gt
         from gradtape.core.extend import ops
 
-        self.gt, self.half, self._batch_norm = gt, half, ops["batch_norm_training"]
+        self.gt, self.half = gt, half
+        self._batch_norm, self._lstm_gates = ops["batch_norm_training"], ops["lstm_gates"]
 
     def cast(self, x: Any, dtype: str | None) -> Any:
         return x if self.half is None else self.gt.cast(x, dtype or self.half)
@@ -50,9 +51,7 @@ class Gradtape:
         h = c = gt.zeros_like(x[0, :, :1]) + gt.zeros((units,), dtype=x.dtype)
         given = gt.unstack(self.dense(x, w, b))
         for step in given:
-            i, f, g, o = gt.split(step + h @ u, 4, axis=-1)
-            c = gt.nn.sigmoid(f) * c + gt.nn.sigmoid(i) * gt.tanh(g)
-            h = gt.nn.sigmoid(o) * gt.tanh(c)
+            h, c = self._lstm_gates(step + h @ u, c)
         return h
 
 

@@ -216,6 +216,7 @@ _KERNELS = {
         "random_integers random_split random_uniform random_uniform_like"
     ),
     "fused.columns": "batch_norm_training batch_norm_gradient",
+    "fused.gates": "lstm_gates lstm_gates_gradient",
     "fused.rows": (
         "softmax log_softmax softmax_cross_entropy softmax_less_shares "
         "sparse_softmax_cross_entropy softmax_less_labels"
