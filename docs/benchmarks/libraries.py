@@ -18,7 +18,8 @@ class Gradtape:
         from gradtape.core.extend import ops
 
         self.gt, self.half = gt, half
-        self._batch_norm, self._lstm_gates = ops["batch_norm_training"], ops["lstm_gates"]
+        self._batch_norm = ops["batch_norm_training"]
+        self._cells: dict[int, Any] = {}
 
     def cast(self, x: Any, dtype: str | None) -> Any:
         return x if self.half is None else self.gt.cast(x, dtype or self.half)
@@ -50,8 +51,10 @@ class Gradtape:
         units = u.shape[0]
         h = c = gt.zeros_like(x[0, :, :1]) + gt.zeros((units,), dtype=x.dtype)
         given = gt.unstack(self.dense(x, w, b))
+        if units not in self._cells:
+            self._cells[units] = gt.layers.LSTMCell(units)
         for step in given:
-            h, c = self._lstm_gates(step + h @ u, c)
+            h, c = self._cells[units].next_states(step + h @ u, c)
         return h
 
 

@@ -20,7 +20,9 @@ from ....core.extend import (
 )
 from ..common.kernels import as_like, in_float32, reals
 from ..common.op_builders import op
+from ..elementwise.trigonometry import tanh_slope_kernel
 from .normalization import by_tape
+from .sigmoids import sigmoid_kernel, sigmoid_slope_kernel
 
 
 def _formula(z: Any, c: Any) -> tuple[Any, Any]:
@@ -49,7 +51,9 @@ def _gradient_formula(gh: Any, gnew: Any, z: Any, c: Any, new: Any) -> tuple[Any
 def lstm_gates_kernel(xp: Any, z: Any, c: Any) -> tuple[Any, Any]:
     """Return the output and the memory."""
     _shape(z.shape, c.shape)
-    return _formula(reals(z), reals(c))
+    i, f, g, o = _parts(reals(z), c.shape[-1])
+    new = sigmoid_kernel(xp, f) * c + sigmoid_kernel(xp, i) * xp.tanh(g)
+    return sigmoid_kernel(xp, o) * xp.tanh(new), new
 
 
 @in_float32
@@ -57,7 +61,23 @@ def lstm_gates_gradient_kernel(
     xp: Any, gh: Any, gnew: Any, z: Any, c: Any, new: Any
 ) -> tuple[Any, Any]:
     """Return the gradients of the gates' inputs and of the memory before."""
-    return _gradient_formula(gh, gnew, reals(z), reals(c), new)
+    # as in _gradient_formula
+    i, f, g, o = _parts(z, c.shape[-1])
+    of_i, of_f, of_o = (sigmoid_kernel(xp, x) for x in (i, f, o))
+    of_g, seen = xp.tanh(g), xp.tanh(new)
+    flow = gnew + gh * of_o * tanh_slope_kernel(xp, new, seen)
+    parts = [
+        flow * of_g * sigmoid_slope_kernel(xp, i, of_i),
+        flow * c * sigmoid_slope_kernel(xp, f, of_f),
+        flow * of_i * tanh_slope_kernel(xp, g, of_g),
+        gh * seen * sigmoid_slope_kernel(xp, o, of_o),
+    ]
+    return xp.concat(parts, axis=-1), flow * of_f
+
+
+def _parts(z: Any, units: int) -> tuple[Any, ...]:
+    """Return the parts of the input gate, the forget gate, the candidate and the output gate."""
+    return tuple(z[..., k * units : (k + 1) * units] for k in range(4))
 
 
 def _shape(z: Any, c: Any) -> Any:
