@@ -243,6 +243,14 @@ def add_to(module: Any) -> types.SimpleNamespace:
             for work in self.recorded:
                 work()
 
+    class Number:
+        """A number that was made an argument before, from an array of one element."""
+
+        def __init__(self, array: Any) -> None:
+            assert type(array) is np.ndarray
+            assert array.size == 1
+            self.value = array[()]
+
     class RawKernel:
         """A kernel, which runs on the processor."""
 
@@ -257,9 +265,22 @@ def add_to(module: Any) -> types.SimpleNamespace:
             if self.name not in _known:
                 _waiting[self.name] = self.code
 
+        @property
+        def kernel(self) -> Callable[..., None]:
+            """What is loaded on the current device."""
+            device = module.cuda.runtime.getDevice()
+
+            def function(grid: Any, block: Any, args: Any) -> None:
+                assert device == module.cuda.runtime.getDevice(), "a function of another device"
+                self(grid, block, args)
+
+            return function
+
         def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+            args = [x.value if type(x) is Number else x for x in args]
             held = [x.data if type(x) is module.ndarray else np.array(x) for x in args]
-            assert all(x.flags.c_contiguous for x in held)
+            # a kernel that takes no strides reads arrays as if they had none
+            assert "stride" in self.code or all(x.flags.c_contiguous for x in held)
             for x, array, kind in zip(
                 args, held, _kinds(self.name, self.code), strict=True
             ):  # which CUDA does not check
@@ -349,6 +370,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
     vars(module.cuda).update(
         Stream=Stream,
         get_current_stream=lambda device_id=-1: current(),
+        function=types.SimpleNamespace(CNumpyArray=Number),
         MemoryPool=lambda allocator=None: types.SimpleNamespace(malloc=lambda size: None),
         using_allocator=using_allocator,
     )
