@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..launching import PreparedKernel
 from .sources import kernel, portable, takes, whole
 
 #: The channels of a block.
@@ -97,14 +98,16 @@ def _suits(x: Any, axis: int, of_channels: tuple[Any, ...]) -> bool:
     return x.size // channels[0] <= _MOST_ROWS and all(c.shape == channels for c in of_channels)
 
 
-def _run(xp: Any, run: Any, x: Any, given: tuple[Any, ...], epsilon: float) -> tuple[Any, ...]:
+def _run(
+    xp: Any, run: PreparedKernel, x: Any, given: tuple[Any, ...], epsilon: float
+) -> tuple[Any, ...]:
     columns = x.shape[-1]
     rows = x.size // columns
     out = (xp.empty(x.shape, x.dtype), *[xp.empty((columns,), x.dtype) for _ in range(2)])
     blocks = -(-columns // _CHANNELS)
     threads = _THREADS if rows <= _FEW_ROWS else _MOST_THREADS
     arrays = [whole(xp, a) for a in given]
-    run((blocks,), (threads,), (*arrays, *out, rows, columns, float(epsilon)))
+    run.launch(blocks, (*arrays, *out, rows, columns, float(epsilon)), threads)
     return out
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..launching import PreparedKernel, blocks_for
 from .sources import kernel, portable, takes, whole
-
-#: The threads of a block, and the maximum of blocks.
-_THREADS, _MOST_BLOCKS = 256, 2**16
 
 #: As in the portable kernels: exact where a gate is nearly open.
 _SHARED = """\
@@ -62,7 +60,7 @@ extern "C" __global__ void KERNEL(const T* gh, const T* gnext, const T* z, const
 }
 
 
-def _ready(xp: Any, name: str, z: Any, c: Any, *others: Any) -> Any:
+def _ready(xp: Any, name: str, z: Any, c: Any, *others: Any) -> PreparedKernel | None:
     """Return the kernel of an op for these arrays; None if it does not take them."""
     shape = c.shape
     if not shape or z.shape != (*shape[:-1], 4 * shape[-1]) or not takes(z, c, *others):
@@ -73,14 +71,13 @@ def _ready(xp: Any, name: str, z: Any, c: Any, *others: Any) -> Any:
 
 
 def _run(
-    xp: Any, run: Any, arrays: tuple[Any, ...], shapes: tuple[Any, ...], like: Any
+    xp: Any, run: PreparedKernel, arrays: tuple[Any, ...], shapes: tuple[Any, ...], like: Any
 ) -> tuple[Any, ...]:
     """Run a kernel of arrays, with results of these shapes."""
     size = like.size
     out = tuple([xp.empty(shape, like.dtype) for shape in shapes])
-    blocks = min(_MOST_BLOCKS, -(-size // _THREADS))
     given = [whole(xp, x) for x in arrays]
-    run((blocks,), (_THREADS,), (*given, *out, like.shape[-1], size))
+    run.launch(blocks_for(size), (*given, *out, like.shape[-1], size))
     return out
 
 

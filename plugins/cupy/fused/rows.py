@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiled.formulas import kind_of
+from ..compiled.kernels import BLOCK
+from ..launching import PreparedKernel, blocks_for
 from .sources import kernel, portable, takes, whole
 
-#: The threads of a block, and the maximum of blocks.
-_THREADS, _MOST_BLOCKS = 256, 2**16
 #: Longer rows need this many others: too few threads would read them.
 _LONG, _MANY = 4096, 256
 
 #: What all kernels begin with. ``total`` and ``most`` combine the numbers of a row's threads; all
 #: threads of a block call them together, also those without a row.
 _SHARED = """\
-__shared__ C shared[256];
+__shared__ C shared[BLOCK];
 static __device__ C larger(C a, C b) { return a > b || a != a ? a : b; }
 static __device__ C total(C x, int lane, int width) {
     int t = threadIdx.x;
@@ -40,7 +40,7 @@ static __device__ C most(C x, int lane, int width) {
     __syncthreads();
     return shared[t - lane];
 }
-"""
+""".replace("BLOCK", str(BLOCK))
 #: A kernel: for each row, the maximum and the sum of the exponentials below it, then ``DO``.
 _KERNEL = """\
 extern "C" __global__ void KERNEL(const T* x, GIVEN T* out, long long rows, long long n,
@@ -120,7 +120,7 @@ def _text(name: str) -> str:
 
 def _threads_of_row(n: int) -> int:
     """Return how many threads share a row: a power of 2."""
-    return min(_THREADS, 1 << max(0, n - 1).bit_length())
+    return min(BLOCK, 1 << max(0, n - 1).bit_length())
 
 
 def _suits(x: Any, axis: int) -> bool:
@@ -132,13 +132,14 @@ def _suits(x: Any, axis: int) -> bool:
     )  # fmt: skip
 
 
-def _run(xp: Any, run: Any, x: Any, labels: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+def _run(
+    xp: Any, run: PreparedKernel, x: Any, labels: tuple[Any, ...], shape: tuple[int, ...]
+) -> Any:
     n = x.shape[-1]
     rows, width = x.size // n, _threads_of_row(n)
     out = xp.empty(shape, x.dtype)
-    blocks = min(_MOST_BLOCKS, -(-rows * width // _THREADS))
     arrays = [whole(xp, a) for a in (x, *labels)]
-    run((blocks,), (_THREADS,), (*arrays, out, rows, n, width))
+    run.launch(blocks_for(rows * width), (*arrays, out, rows, n, width))
     return out
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....core.extend import registry
 from ..compiled.formulas import HALF, compute_type, loaded, memory_type, stored
-from ..compiled.kernels import compiled
+from ..launching import PreparedKernel
 
 #: The dtypes that the kernels have, by character.
 _CHARS = "efd"
@@ -34,7 +34,7 @@ def whole(xp: Any, x: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Any:
+def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> PreparedKernel | None:
     """Return a kernel for numbers of a dtype; None if the library compiles none.
 
     Parameters
@@ -42,9 +42,9 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Any
     xp
         The array namespace.
     name
-        The kernel's name.
+        A short description of its computation.
     text
-        Its text, in which ``KERNEL`` is the name, ``T`` the type of numbers in memory, and ``C``
+        Its text, in which ``KERNEL`` is its name, ``T`` the type of numbers in memory, and ``C``
         that in which they are computed.
     dtype
         The dtype of the numbers.
@@ -53,7 +53,6 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Any
     """
     if getattr(xp, "RawKernel", None) is None:
         return None
-    name = f"gradtape_{name}_{dtype.char}{'' if labels is None else labels.char}"
     types = _TYPES.format(
         memory=memory_type(dtype),
         compute=compute_type(dtype),
@@ -63,7 +62,7 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Any
     parts = [HALF if dtype.char == "e" else "", types]
     if labels is not None:
         parts.append(f"typedef {memory_type(labels)} L;\n")
-    return compiled(xp, name, "".join([*parts, text.replace("KERNEL", name)]))
+    return PreparedKernel(xp, name, "".join([*parts, text]))
 
 
 def portable(name: str, arrays: Sequence[Any], params: dict[str, Any]) -> Any:

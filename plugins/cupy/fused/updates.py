@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
@@ -17,12 +16,11 @@ import numpy as np
 from ....core.extend import Symbol
 from ...planned import PlanStep, StepKind
 from ..compiled.formulas import compute_type, expression
+from ..launching import PreparedKernel, blocks_for
 from .sources import kernel, takes, whole
 
 #: The maximum of gradients: each takes 16 of the 4096 bytes of arguments.
 _MOST = 128
-#: The threads of a block, and the maximum of blocks.
-_THREADS, _MOST_BLOCKS = 256, 2**16
 _DOUBLE = np.dtype(np.float64)
 
 _KERNEL = """\
@@ -54,8 +52,8 @@ def updating(xp: Any, formula: Any) -> Callable[..., Any] | None:
         if len(gradients) > _MOST:
             gradients = [xp.concat(gradients, axis=None)]
         count = 1 << (len(gradients) - 1).bit_length()
-        launch = _kernel(xp, formula, count)
-        if launch is None:
+        prepared = _kernel(xp, formula, count)
+        if prepared is None:
             return None
         size = flat[0].size
         new = [xp.empty(size, formula.dtype) for _ in formula.results]
@@ -63,18 +61,16 @@ def updating(xp: Any, formula: Any) -> Callable[..., Any] | None:
         ends = list(accumulate(g.size for g in given))
         given += given[-1:] * (count - len(given))
         ends += [size] * (count - len(ends))
-        blocks = min(_MOST_BLOCKS, -(-size // _THREADS))
-        launch((blocks,), (_THREADS,), (*flat, *new, *given, *ends, *settings, size))
+        prepared.launch(blocks_for(size), (*flat, *new, *given, *ends, *settings, size))
         return new
 
     return run
 
 
 @lru_cache(maxsize=256)
-def _kernel(xp: Any, formula: Any, count: int) -> Any:
+def _kernel(xp: Any, formula: Any, count: int) -> PreparedKernel | None:
     text = _text(formula, count) or ""
-    name = f"update_{count}_{sha256(text.encode()).hexdigest()[:12]}"
-    return kernel(xp, name, text, formula.dtype)
+    return kernel(xp, "update", text, formula.dtype)
 
 
 def _text(formula: Any, count: int) -> str | None:
