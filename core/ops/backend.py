@@ -85,6 +85,11 @@ class Backend:
         return type(self).settle is not Backend.settle
 
     @property
+    def updates(self) -> bool:
+        """Whether :meth:`updating` does anything."""
+        return type(self).updating is not Backend.updating
+
+    @property
     def special(self) -> Any:
         """The library's module with the functions of ``scipy.special``: ``erf``, ``erfc``,
         ``gammaln``, ``digamma``, ``polygamma``; None if there is no such module.
@@ -252,6 +257,32 @@ class Backend:
             returns the text for ``fn.explain()``, and ``watched`` is a function that runs the
             program and reports its steps to ``gt.profile()``. None, the default, leaves the program
             to the plain executor.
+        """
+        return None
+
+    def updating(self, formula: Any) -> Callable[..., Sequence[Any] | None] | None:
+        """Return a function that runs an optimizer's formula on the arrays of many variables.
+
+        A library that takes long for each call can so run a whole update at once. A backend that
+        does not override this method is never asked.
+
+        Parameters
+        ----------
+        formula
+            An elementwise formula, hashable. All arrays have the ``dtype``: the value, the state,
+            and last the gradient are ``arrays`` in all. After them come ``settings`` Python floats,
+            which change with each step. ``steps`` are pairs of a NumPy ufunc and its inputs. An
+            integer among these is the place of an array or a setting, counted from 0, or, after
+            them, of an earlier step's result; a float is a constant. ``results`` are the places of
+            the new value and the new state.
+
+        Returns
+        -------
+        callable or None
+            ``run(flat, gradients, settings)``, which returns new flat arrays for the value and the
+            state. ``flat`` are the old ones, and the gradients, of any shapes, belong to one part
+            after another. It returns None for arrays that it cannot take; what it returns, and
+            None instead of the function, means that the formula runs as it is written.
         """
         return None
 

@@ -17,7 +17,9 @@ class Gradtape:
         import gradtape as gt
         from gradtape.core.extend import ops
 
-        self.gt, self.half, self._batch_norm = gt, half, ops["batch_norm_training"]
+        self.gt, self.half = gt, half
+        self._batch_norm = ops["batch_norm_training"]
+        self._cells: dict[int, Any] = {}
 
     def cast(self, x: Any, dtype: str | None) -> Any:
         return x if self.half is None else self.gt.cast(x, dtype or self.half)
@@ -49,10 +51,10 @@ class Gradtape:
         units = u.shape[0]
         h = c = gt.zeros_like(x[0, :, :1]) + gt.zeros((units,), dtype=x.dtype)
         given = gt.unstack(self.dense(x, w, b))
+        if units not in self._cells:
+            self._cells[units] = gt.layers.LSTMCell(units)
         for step in given:
-            i, f, g, o = gt.split(step + h @ u, 4, axis=-1)
-            c = gt.nn.sigmoid(f) * c + gt.nn.sigmoid(i) * gt.tanh(g)
-            h = gt.nn.sigmoid(o) * gt.tanh(c)
+            h, c = self._cells[units].next_states(step + h @ u, c)
         return h
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from ...core.extend import Variable, ops, sizes_differ
+from ...core.extend import Variable, is_transformed, ops, sizes_differ
 from .. import activations, initializers
 from ..base.configured import Configured, positive
 from ..base.layer import Elsewhere
@@ -348,13 +348,39 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
         h, c = states
         h = h if kept is None else h * kept
         z = ops["add"](share, ops["matmul"](h, self.recurrent_kernel.value))
+        y, c = self.next_states(z, c)
+        return y, [y, c]
+
+    def next_states(self, z: Any, c: Any) -> tuple[Any, Any]:
+        """Return the output and the next memory.
+
+        Parameters
+        ----------
+        z
+            The inputs of the gates, of shape ``(batch, 4 * units)``: of the input gate, the forget
+            gate, the candidate and the output gate.
+        c
+            The memory.
+        """
+        if self._is_usual() and _is_concrete(z, c):  # traces have the formula: it is compiled
+            y, c = ops["lstm_gates"](z, c)
+            return y, c
         gate = self.recurrent_activation or ops["identity"]
         act = self.activation or ops["identity"]
         both, g, o = ops["split"](z, sections=(2 * self.units, 3 * self.units), axis=-1)
         i, f = ops["split"](gate(both), sections=2, axis=-1)  # one call for two gates
         c = ops["add"](ops["multiply"](f, c), ops["multiply"](i, act(g)))
-        y = ops["multiply"](gate(o), act(c))
-        return y, [y, c]
+        return ops["multiply"](gate(o), act(c)), c
+
+    def _is_usual(self) -> bool:
+        """Return whether the activations are those of the op for all gates."""
+        return self.activation is ops["tanh"] and self.recurrent_activation is ops["sigmoid"]
+
+
+def _is_concrete(z: Any, c: Any) -> bool:
+    """Return whether the gates' inputs and the memory are arrays, of one dtype and batch."""
+    concrete = not (is_transformed(z.array) or is_transformed(c.array))
+    return concrete and z.dtype == c.dtype and z.shape[:-1] == c.shape[:-1]
 
 
 def _gates_swapped(cell: GRUCell, array: Any) -> Any:

@@ -181,6 +181,19 @@ class CupyBackend(Backend):
         run: Callable[..., list[Any]] = lazy_module(_PROGRAMS).Programs(program, self)
         return run
 
+    def updating(self, formula: Any) -> Callable[..., Sequence[Any] | None] | None:
+        """Return a function that updates many variables by one kernel.
+
+        Parameters
+        ----------
+        formula
+            An optimizer's formula.
+        """
+        found: Callable[..., Any] | None = lazy_module("plugins.cupy.fused.updates").updating(
+            self.xp, formula
+        )
+        return found
+
     def _number(self, device: str) -> int:
         count = self._cupy.cuda.runtime.getDeviceCount()
         if device.isdecimal() and int(device) < count:
@@ -196,18 +209,23 @@ def _line(error: Exception) -> str:
 
 
 _backend = CupyBackend()
-#: The ops with a kernel in ``kernels``.
-_KERNELS = (
-    *("conv", "conv_to_filters", "conv_to_images"),
-    *("getitem", "index_add_like", "index_set", "take", "take_along_axis"),
-)
-#: The same, with a kernel in ``random.kernels``.
-_RANDOM = (
-    *("random_exponential", "random_exponential_like", "random_gumbel", "random_gumbel_like"),
-    *("random_integers", "random_normal", "random_normal_like", "random_split"),
-    *("random_truncated_normal", "random_truncated_normal_like"),
-    *("random_uniform", "random_uniform_like"),
-)
+#: By module of this package, the ops with a kernel there.
+_KERNELS = {
+    "kernels": (
+        "conv conv_to_filters conv_to_images getitem index_add_like index_set take take_along_axis"
+    ),
+    "fused.columns": "batch_norm_training batch_norm_gradient",
+    "fused.gates": "lstm_gates lstm_gates_gradient",
+    "fused.rows": (
+        "softmax log_softmax softmax_cross_entropy softmax_less_shares "
+        "sparse_softmax_cross_entropy softmax_less_labels"
+    ),
+    "random.kernels": (
+        "random_exponential random_exponential_like random_gumbel random_gumbel_like "
+        "random_integers random_normal random_normal_like random_split random_truncated_normal "
+        "random_truncated_normal_like random_uniform random_uniform_like"
+    ),
+}
 
 
 @hookimpl(trylast=True)
@@ -219,13 +237,16 @@ def gradtape_backends() -> list[Backend]:
 @hookimpl(trylast=True)
 def gradtape_kernels() -> dict[tuple[str, str], Callable[..., Any]]:
     """Provide kernels for ops that CuPy lacks, or that are faster here than the portable ones."""
-    homes = {**dict.fromkeys(_KERNELS, "kernels"), **dict.fromkeys(_RANDOM, "random.kernels")}
-    return {(op, "cupy"): _lazy_kernel(op, home) for op, home in homes.items()}
+    return {
+        (op, "cupy"): _lazy_kernel(module, op)
+        for module, names in _KERNELS.items()
+        for op in names.split()
+    }
 
 
-def _lazy_kernel(op: str, home: str) -> Callable[..., Any]:
+def _lazy_kernel(module: str, op: str) -> Callable[..., Any]:
     """Return a kernel whose module is imported on its first run."""
-    kernel = lazy_entry(f"plugins.cupy.{home}", "KERNELS", op)
+    kernel = lazy_entry(f"plugins.cupy.{module}", "KERNELS", op)
     return lambda *arrays, **params: kernel(_backend.xp, *arrays, **params)
 
 

@@ -70,14 +70,16 @@ class PreparedKernel:
             values if self._scalar is None else tuple([self._scalar(np.array(x)) for x in values])
         )
 
-    def launch(self, blocks: int, arguments: Sequence[Any]) -> None:
+    def launch(self, blocks: int, arguments: Sequence[Any], threads: int = BLOCK) -> None:
         """Launch the kernel on the current stream.
 
         Parameters
         ----------
         blocks
-            The number of blocks, of ``BLOCK`` threads each.
+            The number of blocks.
         arguments
-            Arrays, then numbers: of NumPy, or from :meth:`numbers`.
+            Arrays, then numbers: of NumPy, Python's (64 bits), or from :meth:`numbers`.
+        threads
+            The number of threads of each block, ``BLOCK`` by default.
         """
-        self._function((blocks, 1, 1), (BLOCK, 1, 1), arguments)
+        self._function((blocks, 1, 1), (threads, 1, 1), arguments)

@@ -40,6 +40,7 @@ _LATE = {
     "convolution": "conv conv_to_filters conv_to_images conv_transpose",
     "elementwise": "gelu gelu_slope hypot_slope sigmoid_slope silu_slope tanh_slope",
     "linalg": "cofactor matmul matmul_adjoint_x matmul_adjoint_y norm solve_triangular",
+    "lstm": "lstm_gates lstm_gates_gradient",
     "network": (
         "batch_norm_gradient batch_norm_training relu sigmoid softmax softmax_cross_entropy "
         "softmax_less_labels softmax_less_shares sparse_softmax_cross_entropy"

@@ -33,13 +33,13 @@ LATE = {
         """,
         "network": """
             avg_pool avg_pool_scatter batch_norm_gradient batch_norm_training celu class_labels
-            conv conv_to_filters conv_to_images conv_transpose elu embedding_rows gelu
-            gelu_slope hard_shrink hard_sigmoid hard_silu hard_tanh huber leaky_relu log_sigmoid
-            log_softmax max_pool max_pool_gather max_pool_scatter mish mish_slope one_hot relu
-            relu6 segment_sum selu sigmoid sigmoid_cross_entropy sigmoid_slope silu silu_slope
-            soft_shrink softmax softmax_cross_entropy softmax_less_labels softmax_less_shares
-            softplus softsign sparse_softmax_cross_entropy split_channels squareplus
-            squareplus_slope tanh_shrink
+            conv conv_to_filters conv_to_images conv_transpose elu embedding_rows gelu gelu_slope
+            hard_shrink hard_sigmoid hard_silu hard_tanh huber leaky_relu log_sigmoid log_softmax
+            lstm_gates lstm_gates_gradient max_pool max_pool_gather max_pool_scatter mish
+            mish_slope one_hot relu relu6 segment_sum selu sigmoid sigmoid_cross_entropy
+            sigmoid_slope silu silu_slope soft_shrink softmax softmax_cross_entropy
+            softmax_less_labels softmax_less_shares softplus softsign sparse_softmax_cross_entropy
+            split_channels squareplus squareplus_slope tanh_shrink
         """,
         "random": """
             random_exponential random_exponential_like random_gamma random_gamma_slope

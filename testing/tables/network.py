@@ -43,6 +43,10 @@ SAMPLES = {
     "class_labels": [Sample(LABELS), Sample(LABELS > 1)],  # steps would make floats fractional
     "batch_norm_training": [Sample(X, SCALE, V), Sample(X.T.copy(), SCALE, V, axis=0)],
     "batch_norm_gradient": [Sample(real(4, 3), V, SCALE, X, real(3), *STATISTICS)],
+    "lstm_gates": [Sample(real(2, 8), real(2, 2)), Sample(real(2, 1, 4), real(2, 1, 1))],
+    "lstm_gates_gradient": [
+        Sample(*[real(3, 2)] * 2, real(3, 8), real(3, 2), real(3, 2)),
+    ],
     "conv": [
         Sample(complexes(1, 4, 2), complexes(2, 2, 2), **LINE),
         Sample(real(2, 5, 2), real(2, 2, 3), **LINE),

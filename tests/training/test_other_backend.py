@@ -72,3 +72,43 @@ def test_model_and_optimizer_move_together() -> None:
     fit(model, data, optimizer=optimizer, verbose=False)
     assert type(model.layers[0].kernel.array).__module__ == "faraway"
     assert optimizer.iterations.item() == 4
+
+
+@pytest.mark.parametrize("refusing", [False, True])
+def test_a_backend_may_run_the_formula_itself(
+    monkeypatch: pytest.MonkeyPatch, refusing: bool
+) -> None:
+    ran: list[int] = []
+
+    def updating(self: Any, formula: Any) -> Any:
+        assert hash(formula) is not None
+
+        def run(flat: Any, gradients: Any, settings: Any) -> Any:
+            ran.append(len(gradients))
+            if refusing:
+                return None
+            gradient = library.concatenate([g.ravel() for g in gradients])
+            values = [*flat, gradient, *settings]
+            assert len(values) == formula.arrays + formula.settings
+            for ufunc, inputs in formula.steps:
+                given = [values[x] if type(x) is int else x for x in inputs]
+                values.append(getattr(library, ufunc.__name__)(*given))
+            return [values[place] for place in formula.results]
+
+        return run
+
+    def stepped() -> list[Any]:
+        with gt.backend("faraway"):
+            variables = [gt.Variable(X[:n]) for n in (1, 3)]
+            gradients = [gt.constant(X[5 : 5 + n]) for n in (1, 3)]
+            optimizer = Adam(0.1, amsgrad=True, weight_decay=0.01)
+            for _ in range(3):
+                optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        held = [v for slot in optimizer.slots for v in getattr(optimizer, slot)]
+        return [library.asnumpy(v.array).tolist() for v in (*variables, *held)]
+
+    right = stepped()
+    assert not ran
+    monkeypatch.setattr(pretend_gpu.PretendBackend, "updating", updating)
+    assert stepped() == right
+    assert ran == [2, 2, 2]

@@ -20,7 +20,7 @@ from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_t
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["UfuncRule", "by_blocks", "returned"]
+__all__ = ["FlatFormula", "UfuncRule", "by_blocks", "returned"]
 
 Update = TypeVar("Update", bound=Callable[..., Any])
 Array: TypeAlias = "NDArray[Any]"
@@ -99,6 +99,74 @@ def _noted(op: Any, *inputs: Any, **params: Any) -> Term:
 register_array_type(Term, 200, lambda op: partial(_noted, op))
 
 
+def _traced(
+    update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int
+) -> tuple[list[UfuncStep], list[Term], list[Term]] | None:
+    """Return the ufuncs of a marked ``update``, its terms, and its results; None for others.
+
+    The terms are the value, the state, the gradient and the settings, in this order.
+    """
+    if not getattr(update, "by_blocks", False):
+        return None
+    steps: list[UfuncStep] = []
+    value, gradient, *others = (Term(steps, dtype) for _ in range(2 + state + settings))
+    held, told = others[:state], others[state:]
+    try:
+        new, changed = returned(update(value, gradient, held, tuple(told)), held)
+    except (_NotPlainError, TypeError):  # more than ufuncs, such as gradtape's functions
+        return None
+    results = [new, *changed]
+    return (steps, [value, *held, gradient, *told], results) if _are_terms(results) else None
+
+
+def _are_terms(results: Sequence[Any]) -> bool:
+    return all(type(x) is Term for x in results)
+
+
+class FlatFormula(NamedTuple):
+    """A formula for :meth:`Backend.updating`. It is equal to every other of the same steps.
+
+    Attributes
+    ----------
+    dtype
+        The dtype of all arrays.
+    arrays
+        The number of arrays: the value, the state, and last the gradient.
+    settings
+        The number of Python floats that change with each step. They follow the arrays.
+    steps
+        The ufuncs in order, each with its inputs: an integer is the place of an array or a setting,
+        or, after these, of an earlier step's result; a float is a constant.
+    results
+        The places of the new value and the new state.
+    """
+
+    dtype: np.dtype[Any]
+    arrays: int
+    settings: int
+    steps: tuple[tuple[np.ufunc, tuple[int | float, ...]], ...]
+    results: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int
+    ) -> FlatFormula | None:
+        """Return a marked ``update`` as a formula; None if it is more than ufuncs."""
+        found = _traced(update, dtype, state, settings)
+        if found is None:
+            return None
+        steps, given, results = found
+        terms = [*given, *[step.output for step in steps]]
+        places = {id(term): place for place, term in enumerate(terms)}
+
+        def place(x: Any) -> int | float:
+            return places[id(x)] if type(x) is Term else float(x)
+
+        rows = tuple((step.ufunc, tuple(map(place, step.inputs))) for step in steps)
+        new = tuple(places[id(x)] for x in results)
+        return cls(dtype, 2 + state, settings, rows, new)
+
+
 class UfuncRule:
     """The ufuncs of a formula, with the places of their inputs and outputs."""
 
@@ -153,15 +221,10 @@ class UfuncRule:
         cls, update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int
     ) -> UfuncRule | None:
         """Return the rule of a marked ``update``; None if it must run as written."""
-        if not getattr(update, "by_blocks", False):
-            return None
-        steps: list[UfuncStep] = []
-        value, gradient, *others = (Term(steps, dtype) for _ in range(2 + state + settings))
-        held, told = others[:state], others[state:]
+        found = _traced(update, dtype, state, settings)
         try:
-            new, changed = returned(update(value, gradient, held, tuple(told)), held)
-            return cls(steps, [value, *held, gradient, *told], [new, *changed])
-        except (_NotPlainError, TypeError):  # more than ufuncs, such as gradtape's functions
+            return None if found is None else cls(*found)
+        except _NotPlainError:
             return None
 
     def calls(

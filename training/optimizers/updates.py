@@ -35,7 +35,7 @@ from ...core.extend import (
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
-from .rules import UfuncRule, returned
+from .rules import FlatFormula, UfuncRule, returned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,6 +115,7 @@ class VariableGroup:
     """
 
     __slots__ = (
+        "_at_once",
         "_blocks",
         "_copies",
         "_detached",
@@ -159,6 +160,7 @@ class VariableGroup:
         self.xp = backend_of(columns[0][0].array).xp
         self._on_tensors = False
         self._rules: dict[tuple[int, int], UfuncRule | None] = {}
+        self._at_once: dict[tuple[Any, ...], Any] = {}
         self._blocks = list(_blocks(bounds, columns[0][0].dtype.itemsize))
         self._scratch: list[list[Array]] = []  # for each thread
         self._detached: list[int] = []
@@ -195,10 +197,25 @@ class VariableGroup:
         rule = self._rule(settings) if len(self._blocks) > 1 else None
         self.by_blocks = rule is not None
         if rule is None:
-            self._new = self._as_written(gradients, settings)
+            new = self._in_one_call(gradients, settings)
+            self._new = self._as_written(gradients, settings) if new is None else new
         else:
             self._gradients = gradients
             self._rule_now = rule, [np.asarray(x, value.dtype) for x in settings]
+
+    def _in_one_call(self, gradients: list[Any], settings: tuple[Any, ...]) -> list[Any] | None:
+        """Return the new flat arrays, from a function of the backend; None if it has none."""
+        value, *state = self.flats.arrays
+        owner = backend_of(value)
+        if not owner.updates or not all(type(x) is float for x in settings):
+            return None
+        key = owner, value.dtype, len(settings), KERNEL_CACHES.count
+        if key not in self._at_once or not self._lasting:
+            formula = FlatFormula.of(self._update, value.dtype, len(state), len(settings))
+            self._at_once[key] = None if formula is None else owner.updating(formula)
+        run = self._at_once[key]
+        found = None if run is None else run([value, *state], gradients, settings)
+        return None if found is None else list(found)
 
     def _as_written(self, gradients: list[Any], settings: tuple[Any, ...]) -> list[Any]:
         """Return the new flat arrays, from the formula on flat arrays or on the only variable."""

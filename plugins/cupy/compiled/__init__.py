@@ -28,7 +28,7 @@ from ....core.extend import hookimpl, lazy_entry
 _LOWERED = (
     "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
     "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
-    "mean unbroadcast_like"
+    "mean unbroadcast_like log_softmax softmax_cross_entropy softmax_less_shares"
 ).split()
 #: Those with a rule in ``random.rules``.
 _DRAWING = (

@@ -227,6 +227,9 @@ RULES: dict[str, Rule] = {
             **ARRANGING,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
+            **dict.fromkeys(
+                ("log_softmax", "softmax_cross_entropy", "softmax_less_shares"), _portable
+            ),
             "all": _all,
             "round_to_bfloat16": _bfloat16,
             **{name: _wide(PLANNED[name]) for name in ("sum", "mean", "unbroadcast_like")},

@@ -98,6 +98,8 @@ KERNELS = [
     ("softmax_less_shares", (M, M), {"axis": -1}),
     ("softmax_less_shares", (M, M), {"axis": 0}),
     ("one_hot", (I,), {"depth": 3, "dtype": "float32"}),
+    ("lstm_gates", (M[:, :4], M[:, :1]), {}),
+    ("lstm_gates_gradient", (*[M[:, :1]] * 2, M[:, :4], *[M[:, :1]] * 2), {}),
     ("batch_norm_training", (M, V, V), {"axis": -1}),
     ("batch_norm_training", (M, V[:3], V[:3]), {"axis": 0}),
     ("batch_norm_gradient", (M, V, V, M, V, V, V * V), {"axis": -1}),
