@@ -331,6 +331,30 @@ class Backend:
         """
         return Stopwatch()
 
+    def kernel(self, op: Any) -> Callable[..., Any]:
+        """Return the portable kernel of an op as a function of this backend's arrays.
+
+        It is called once for each op for which no plugin provides a kernel.
+
+        Parameters
+        ----------
+        op
+            The op.
+
+        Returns
+        -------
+        callable
+            ``function(*arrays, **params)``; by default :meth:`bind` of the op's own kernel. A
+            backend may compute the same in another way, for instance as one launch.
+
+        Raises
+        ------
+        AttributeError
+            If the array namespace lacks a function that the kernel names.
+        """
+        bound: Callable[..., Any] = self.bind(op.kernel)
+        return bound
+
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.
 

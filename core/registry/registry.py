@@ -176,13 +176,13 @@ class Registry(Merged):
         if op.host and backend.xp is not np:
             return backend.guarded(host_kernel(op, backend), op.name)
         try:
-            bound: Callable[..., Any] = backend.bind(op.kernel)
+            portable = backend.kernel(op)
         except AttributeError:
             raise UnknownOp(
                 f"op {op.name!r} has no kernel for backend {backend.name!r}: its array namespace "
                 f"has no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
             ) from None
-        return backend.guarded(bound, op.name)
+        return backend.guarded(portable, op.name)
 
     def executor(self, name: str) -> Callable[..., Any]:
         """Return the executor called ``name``.

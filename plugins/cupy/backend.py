@@ -13,8 +13,9 @@ from .names import Namespace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The module that is imported with the first program that runs on CuPy.
+#: The modules that are imported with the first program that runs on CuPy, and with the first op.
 _PROGRAMS = "plugins.cupy.compiled.programs"
+_LAUNCHERS = "plugins.cupy.eager.launchers"
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -106,7 +107,21 @@ class CupyBackend(Backend):
         name
             The op's name.
         """
+        if getattr(kernel, "guarded", False):
+            return kernel
         return guarded(self._cupy, kernel, name)
+
+    def kernel(self, op: Any) -> Callable[..., Any]:
+        """Return the portable kernel of an op, which runs as few prepared launches if it can.
+
+        Parameters
+        ----------
+        op
+            The op.
+        """
+        other = super().kernel(op)
+        kernel: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self._cupy, other)
+        return kernel
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.

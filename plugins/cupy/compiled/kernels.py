@@ -181,7 +181,7 @@ def launches(group: LoopGroup, place: Callable[[Symbol], Place]) -> Written:
     parts = _parts(count, kept, _ALONE)
     partial = {step: symbol_like(step.out, (parts * kept,)) for step in group.tails if parts > 1}
     found.append(_Source(group, place, parts, partial).launch())
-    fast = _ends_in(group.shape, axes)
+    fast = ends_in(group.shape, axes)
     for step, x in partial.items():
         scratch.append(x)
         found += _rest(step, x, parts, kept, fast, scratch)
@@ -225,7 +225,7 @@ def _parts(count: int, kept: int, alone: int) -> int:
     return -(-count // each)
 
 
-def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
+def ends_in(shape: Shape, axes: Sequence[int]) -> bool:
     """Return whether adjacent elements belong to one sum."""
     long = [a for a, n in enumerate(shape) if n > 1]
     return not long or long[-1] in axes
@@ -245,7 +245,7 @@ class _Source:
         self.parts = parts
         self.partial = partial
         self.reduced = axes_of(group.tails[0]) if group.tails else ()
-        self.fast = bool(group.tails) and _ends_in(group.shape, self.reduced)
+        self.fast = bool(group.tails) and ends_in(group.shape, self.reduced)
         self._arrays: dict[Symbol, str] = {}
         self._written: set[Symbol] = set()
         self._places = {x: place(x) for x in group.inputs}
@@ -256,7 +256,7 @@ class _Source:
             spread = [0 if n == 1 else step for n, step in zip(mine, steps, strict=True)]
             strides[x] = (*[0] * (rank - len(mine)), *spread)
         whole = [prod(group.shape[a + 1 :]) for a in range(rank)]
-        self._axes = _merged(group.shape, self.reduced, [tuple(whole), *strides.values()])
+        self._axes = merged_axes(group.shape, self.reduced, [tuple(whole), *strides.values()])
         self._columns = {None: 0, **{x: i + 1 for i, x in enumerate(strides)}}
         reach = [prod(group.shape), prod(group.shape) * max(1, parts)]
         reach += [1 + o + sum(abs(s) * n for n, s in zip(shape_of(x), st, strict=True))
@@ -280,7 +280,7 @@ class _Source:
             lines += [f"    I j = {j};", f"    I p = {p};"]
             lines += [f"    {line}" for line in _unravelled(kept, "j")]
             for i, step in enumerate(group.tails):
-                lines.append(f"    {compute_type(step.out.dtype)} a{i} = {_identity(step)};")
+                lines.append(f"    {compute_type(step.out.dtype)} a{i} = {identity_of(step)};")
             lines.append(f"    for (I r = p; r < {count}; r += {self.parts}) {{")
             lines += [f"        {line}" for line in (*_unravelled(sums, "r"), *body)]
             lines += ["    }", *(f"    {line}" for line in ends)]
@@ -293,11 +293,8 @@ class _Source:
             params.append(f"{const}{memory_type(x.dtype)}* {name}")
         text = "\n".join(f"    {line}" for line in lines)
         head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
-        source = f"{self._prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
-        return KernelLaunch(_label(group), source, list(self._arrays), threads)
-
-    def _prelude(self, text: str) -> str:
-        return "".join(part for name, part in _PRELUDES.items() if name in text)
+        source = f"{prelude(text)}typedef {self.index} I;\n{head}\n{text}\n}}\n"
+        return KernelLaunch(label_of(group), source, list(self._arrays), threads)
 
     def _array(self, x: Symbol, written: bool = False) -> str:
         if written:
@@ -326,7 +323,7 @@ class _Source:
                 body.append(f"{name}[{self._at(None, 0)}] = {value};")
         ends: list[str] = []
         for i, step in enumerate(group.tails):
-            body.append(f"a{i} = {_folded(step, f'a{i}', names[step.inputs[0]])};")
+            body.append(f"a{i} = {folded(step, f'a{i}', names[step.inputs[0]])};")
             target = self.partial.get(step, step.out)
             at = "t" if step in self.partial else "j"
             total = stored(target.dtype, f"a{i}")
@@ -361,7 +358,7 @@ def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
         tuple(0 if n == 1 else stride for n, stride in zip(shape_of(x), strides, strict=True))
         for x, (_, _, strides) in zip(step.inputs, places, strict=True)
     ]
-    axes = _merged(shape, (axis,), spread)
+    axes = merged_axes(shape, (axis,), spread)
     # the joined axis; all others are merged into axes before and after it
     at = next((f"k{i}" for i, (_, inside, _) in enumerate(axes) if inside), "0")
     names = {home: f"m{i}" for i, home in enumerate(dict.fromkeys(home for home, _, _ in places))}
@@ -397,7 +394,7 @@ def joining(step: PlanStep, place: Callable[[Symbol], Place]) -> Written:
 _Axis = tuple[int, bool, tuple[int, ...]]
 
 
-def _merged(
+def merged_axes(
     shape: Shape, reduced: Sequence[int], strides: Sequence[tuple[int, ...]]
 ) -> list[_Axis]:
     """Return the axes of a loop, with neighbours merged where all arrays allow it."""
@@ -426,7 +423,8 @@ def _unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
     return lines
 
 
-def _identity(step: PlanStep) -> str:
+def identity_of(step: PlanStep) -> str:
+    """Return the number that a reduction starts from."""
     # negative zero plus any number is that number, also if it is negative zero
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
     text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the minimum of booleans
@@ -434,14 +432,20 @@ def _identity(step: PlanStep) -> str:
     return text
 
 
-def _folded(step: PlanStep, so_far: str, x: str) -> str:
+def folded(step: PlanStep, so_far: str, x: str) -> str:
+    """Return the result of a reduction so far with one more number."""
     if step.op == "add":
         return f"{so_far} + {x}"
     sign = ">" if step.op == "maximum" else "<"
     return f"{so_far} {sign} {x} || {so_far} != {so_far} ? {so_far} : {x}"
 
 
-def _label(group: LoopGroup) -> str:
+def prelude(text: str) -> str:
+    """Return the first lines of a kernel with a text."""
+    return "".join(part for name, part in _PRELUDES.items() if name in text)
+
+
+def label_of(group: LoopGroup) -> str:
     """Return a short description of a group's computation, for profiles."""
     words = dict.fromkeys(step.op for step in group.members)
     return "_".join([*words][:4])

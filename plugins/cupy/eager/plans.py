@@ -1,0 +1,364 @@
+"""Plans of ops: which kernels compute an op for arrays of some dtypes and shapes.
+
+An elementwise op is lowered once for the dtypes of its arrays, and is one kernel whatever their
+shapes. Any other op is lowered for the shapes. A plan is a function of the op's arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ....core.extend import SCALARS, Backend, Graph, Op, Symbol, TensorSpec, compiling, inferred
+from ...planned import (
+    Emitter,
+    Item,
+    LoopGroup,
+    PlanStep,
+    Shape,
+    StepKind,
+    close_groups,
+    grouped,
+    shape_of,
+)
+from ..compiled.kernels import BLOCK, Places, split
+from ..compiled.lowering import DeviceLowering
+from ..launching import PreparedKernel, blocks_for
+from .texts import Place, Writer, Written
+
+#: The shape that elementwise ops are lowered for.
+_ANY: Shape = (7,)
+#: The maximum of steps of an op, and of its launches.
+_MOST_STEPS, _MOST_LAUNCHES = 64, 8
+
+#: A function of an op's arrays.
+Plan = Callable[..., Any]
+
+
+class Lowered:
+    """An op's steps for some arrays.
+
+    Parameters
+    ----------
+    op
+        The op.
+    owner
+        The CuPy backend.
+    given
+        A shape with a dtype for each array, and numbers.
+    like
+        An array of the backend.
+    params
+        The op's parameters.
+
+    Raises
+    ------
+    NotImplementedError
+        If it needs other steps than kernels can compute.
+    """
+
+    def __init__(
+        self, op: Op, owner: Backend, given: Sequence[Any], like: Any, params: Mapping[str, Any]
+    ) -> None:
+        graph = Graph(op.name)
+        with compiling():
+            values = [x if type(x) in SCALARS else graph.input(TensorSpec(*x)) for x in given]
+            result = graph.add(op, values, dict(params))
+            self.several = isinstance(result, list)
+            graph.outputs = list(result) if self.several else [result]
+            self.low = DeviceLowering(graph, owner, [like])
+        self.inputs = values
+        self.steps, self.outputs = self.low.steps, self.low.outputs
+        kinds = {step.kind for step in self.steps}
+        taken = {StepKind.ELEMENTWISE, StepKind.FRESH, StepKind.REDUCTION, StepKind.VIEW}
+        if not self.steps or not kinds <= taken or len(self.steps) > _MOST_STEPS:
+            raise NotImplementedError(op.name)
+        self.made = {step.out: step for step in self.steps}
+        known = {*values, *self.made}
+        if any(x not in known for step in self.steps for x in step.symbols):
+            raise NotImplementedError(f"{op.name} has constants")
+
+    def group(self) -> LoopGroup:
+        """Return the steps as one group, which has the only output."""
+        group = LoopGroup(_ANY)
+        group.steps = list(self.steps)
+        group.close(set(self.outputs).__contains__)
+        (out,) = self.outputs
+        if not all(step.elementwise for step in group.steps) or group.outputs != [out]:
+            raise NotImplementedError
+        return group
+
+
+def is_elementwise(op: Op) -> bool:
+    """Return whether the elements of an op's result depend on those at their positions only."""
+    return op.batch == "elementwise"
+
+
+def may_have_plan(op: Op) -> bool:
+    """Return whether an op computes something on the device from its arrays alone."""
+    other = op.effect or op.host or op.random or op.view or op.identity or op.variadic
+    return not other and op.reads == "values" and op.infer is not None
+
+
+def _strides(shape: Shape, x: Any) -> tuple[int, ...]:
+    """Return the strides of an array, in elements, along the axes of a shape that it spreads to."""
+    size, own = x.dtype.itemsize, x.strides
+    if any(step % size for step in own):
+        raise NotImplementedError("elements that are not aligned")
+    short = len(shape) - len(own)
+    kept = [0 if n == 1 else step // size for n, step in zip(x.shape, own, strict=True)]
+    return (*[0] * short, *kept)
+
+
+def elementwise(
+    op: Op, lowered: Lowered, weak: bool, xp: Any, given: Sequence[Any], params: Mapping[str, Any]
+) -> Plan:
+    """Return a plan of one kernel, for arrays that broadcast.
+
+    Parameters
+    ----------
+    op
+        The op.
+    lowered
+        Its steps for the dtypes of the arrays.
+    weak
+        Whether numbers among the op's arguments differ from call to call.
+    xp
+        CuPy.
+    given
+        The arrays and numbers of a call.
+    params
+        The op's parameters.
+
+    Raises
+    ------
+    NotImplementedError
+        If a kernel cannot do it.
+    """
+    group = lowered.group()
+    (out,) = group.outputs
+    shape, dtype = inferred(op, given, params)
+    if dtype != out.dtype or 0 in shape:
+        raise NotImplementedError
+    numbers = {x: i for i, x in enumerate(lowered.inputs) if type(x) is Symbol}
+    places = {}
+    for x in group.inputs:
+        array = given[numbers[x]]
+        joined = np.broadcast_shapes(array.shape, shape)
+        if joined != shape:
+            raise NotImplementedError
+        places[x] = Place(x, 0, _strides(shape, array))
+    writer = Writer(group, shape, places, weak=weak)
+    if not writer.fits:
+        raise NotImplementedError
+    return _one_launch(xp, writer.write(), numbers, out, shape, len(given))
+
+
+def _one_launch(
+    xp: Any, written: Written, numbers: Mapping[Symbol, int], out: Symbol, shape: Shape, count: int
+) -> Plan:
+    """Return a plan of one kernel with one result."""
+    kernel = PreparedKernel(xp, written.label, written.text)
+    launch, new, dtype = kernel.function, xp.ndarray, np.dtype(out.dtype)
+    grid, block = (blocks_for(written.threads), 1, 1), (BLOCK, 1, 1)
+    tail = kernel.numbers(*written.numbers)
+    order = [numbers[x] for x in written.arrays if x is not out]
+    assert written.arrays[-1] is out
+    shape = tuple(map(int, shape))
+
+    def one(x: Any) -> Any:
+        result = new(shape, dtype)
+        launch(grid, block, (x, result, *tail))
+        return result
+
+    def two(x: Any, y: Any) -> Any:
+        result = new(shape, dtype)
+        launch(grid, block, (x, y, result, *tail))
+        return result
+
+    def some(*given: Any) -> Any:
+        result = new(shape, dtype)
+        launch(grid, block, (*[given[i] for i in order], result, *tail))
+        return result
+
+    if not written.weak:
+        return (
+            one
+            if order == [0] and count == 1
+            else two
+            if order == [0, 1] == [*range(count)]
+            else some
+        )
+    (convert,) = written.weak
+
+    def before(number: Any, x: Any) -> Any:
+        weak = convert(number)
+        result = new(shape, dtype)
+        launch(grid, block, (x, result, weak, *tail))
+        return result
+
+    def after(x: Any, number: Any) -> Any:
+        return before(number, x)
+
+    return after if order == [0] else before
+
+
+# -- ops in several steps --------------------------------------------------------------------------
+
+
+def in_kernels(lowered: Lowered, xp: Any, given: Sequence[Any]) -> Plan:
+    """Return a plan of some kernels, for arrays of the shapes that an op was lowered for.
+
+    Parameters
+    ----------
+    lowered
+        Its steps.
+    xp
+        CuPy.
+    given
+        The arrays and numbers of a call.
+
+    Raises
+    ------
+    NotImplementedError
+        If kernels cannot do it, or not in few launches.
+    """
+    return _Kernels(lowered, xp, given).plan()
+
+
+class _Kernels:
+    """The kernels of an op, and the memory of its values."""
+
+    def __init__(self, lowered: Lowered, xp: Any, given: Sequence[Any]) -> None:
+        self._xp, self._given, self._lowered = xp, given, lowered
+        self._numbers = {x: i for i, x in enumerate(lowered.inputs) if type(x) is Symbol}
+        needed = set(lowered.outputs)
+        items: list[Item] = grouped(lowered.steps, needed, Emitter().takes)
+        items = [part for item in items for part in split(item)]
+        close_groups(items, needed)
+        self._items = items
+        self._copies: set[Symbol] = set()
+        self._place = Places(lowered.made, lowered.low.maps, self._copies).of
+        self._made: list[tuple[Symbol, Shape]] = []
+        self._written: list[Written] = []
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        groups = [item for item in self._items if isinstance(item, LoopGroup)]
+        others = [item for item in self._items if not isinstance(item, LoopGroup)]
+        if any(not isinstance(x, PlanStep) or x.kind is not StepKind.VIEW for x in others):
+            raise NotImplementedError
+        results = {home: shape_of(x) for x in self._lowered.outputs for home in [self._home(x)]}
+        while groups:
+            group = groups.pop(0)
+            after = groups.pop(0) if groups and self._ends(group, groups) else None
+            self._add(group, after, results)
+        if self._copies or len(self._written) > _MOST_LAUNCHES:
+            raise NotImplementedError
+        return self._function([self._home(x) for x in self._lowered.outputs])
+
+    def _home(self, x: Symbol) -> Symbol:
+        """Return the array of a result, which has its elements in their order."""
+        home, offset, strides = self._place(x)
+        shape = shape_of(x)
+        whole = [prod(shape[a + 1 :]) for a in range(len(shape))]
+        dense = all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
+        if home in self._numbers or offset or not dense or prod(shape_of(home)) != prod(shape):
+            raise NotImplementedError
+        return home
+
+    def _ends(self, group: LoopGroup, later: Sequence[LoopGroup]) -> bool:
+        """Return whether the steps after a group's reductions belong to its kernel's end."""
+        after = later[0]
+        if not group.tails or after.tails:
+            return False
+        made = {step.out for step in group.tails}
+        elements = prod(shape_of(group.tails[0].out))
+        for x in after.inputs:
+            home, offset, strides = self._place(x)
+            shape = shape_of(x)
+            whole = [prod(shape[a + 1 :]) for a in range(len(shape))]
+            dense = all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
+            if home not in made or offset or not dense or prod(shape) != elements:
+                return False
+        return prod(after.shape) == elements
+
+    def _add(
+        self, group: LoopGroup, after: LoopGroup | None, results: Mapping[Symbol, Shape]
+    ) -> None:
+        places = {}
+        for x in group.inputs:
+            home, offset, strides = self._place(x)
+            number = self._numbers.get(home)
+            if number is not None and not self._given[number]._c_contiguous:
+                if x is not home:
+                    raise NotImplementedError
+                strides = _strides(shape_of(x), self._given[number])
+            short = len(group.shape) - len(strides)
+            spread = [0 if n == 1 else s for n, s in zip(shape_of(x), strides, strict=True)]
+            places[x] = Place(home, offset, (*[0] * short, *spread))
+        steps, ends = self._after(group, after)
+        writer = Writer(group, group.shape, places, (steps, ends))
+        if not writer.fits:
+            raise NotImplementedError
+        self._written.append(writer.write())
+        made = [step.out for step in group.steps if step.out in set(group.outputs)]
+        self._made += [(x, results.get(x, shape_of(x))) for x in (*made, *ends)]
+
+    def _after(
+        self, group: LoopGroup, after: LoopGroup | None
+    ) -> tuple[list[PlanStep], list[Symbol]]:
+        """Return the steps at the end of a group's kernel, and the results that are stored."""
+        if after is None:
+            return [], [step.out for step in group.tails]
+        # each input is the result of a reduction, perhaps in another shape
+        homes = {x: self._place(x)[0] for x in after.inputs}
+        steps = [
+            PlanStep(
+                step.kind, step.op, step.run, [homes.get(x, x) if type(x) is Symbol else x
+                                               for x in step.inputs], step.outputs, step.params,
+            )
+            for step in after.steps
+        ]  # fmt: skip
+        inside = {step.out for step in group.tails}
+        wanted = set(self._lowered.outputs)
+        for item in self._items:
+            if item is group or item is after:
+                continue
+            for x in item.inputs if isinstance(item, LoopGroup) else item.symbols:  # type: ignore[union-attr]
+                wanted.add(x)
+        homes_wanted = {self._place(x)[0] for x in wanted if x in inside or x in self._lowered.made}
+        kept = [step.out for step in group.tails if step.out in homes_wanted]
+        return steps, [*kept, *after.outputs]
+
+    def _function(self, outputs: Sequence[Symbol]) -> Plan:
+        if len(self._written) == 1 and len(self._made) == 1 and not self._lowered.several:
+            ((out, shape),) = self._made
+            if self._written[0].arrays[-1] is out:
+                return _one_launch(
+                    self._xp, self._written[0], self._numbers, out, shape, len(self._given)
+                )
+        positions = dict(self._numbers)
+        for x, _ in self._made:
+            positions[x] = len(self._given) + len(positions) - len(self._numbers)
+        new, several = self._xp.ndarray, self._lowered.several
+        made = [(shape, np.dtype(x.dtype)) for x, shape in self._made]
+        launches = []
+        for written in self._written:
+            kernel = PreparedKernel(self._xp, written.label, written.text)
+            order = [positions[x] for x in written.arrays]
+            grid = (blocks_for(written.threads), 1, 1)
+            launches.append((kernel.function, grid, order, kernel.numbers(*written.numbers)))
+        block, ends = (BLOCK, 1, 1), [positions[x] for x in outputs]
+
+        def run(*given: Any) -> Any:
+            values = [*given, *[new(shape, dtype) for shape, dtype in made]]
+            for launch, grid, order, tail in launches:
+                launch(grid, block, (*[values[i] for i in order], *tail))
+            found = [values[i] for i in ends]
+            return tuple(found) if several else found[0]
+
+        return run
