@@ -77,9 +77,11 @@ class Lowered:
         if not self.steps or not kinds <= taken or len(self.steps) > _MOST_STEPS:
             raise NotImplementedError(op.name)
         self.made = {step.out: step for step in self.steps}
-        known = {*values, *self.made}
-        if any(x not in known for step in self.steps for x in step.symbols):
-            raise NotImplementedError(f"{op.name} has constants")
+        used, given_symbols = {x: None for step in self.steps for x in step.symbols}, set(values)
+        #: The arrays that the op has computed from nothing, by symbol.
+        self.constants = {
+            x: self.low.known[x] for x in used if x not in given_symbols and x not in self.made
+        }
 
     def group(self) -> LoopGroup:
         """Return the steps as one group, which has the only output."""
@@ -87,6 +89,8 @@ class Lowered:
         group.steps = list(self.steps)
         group.close(set(self.outputs).__contains__)
         (out,) = self.outputs
+        if self.constants:
+            raise NotImplementedError
         if not all(step.elementwise for step in group.steps) or group.outputs != [out]:
             raise NotImplementedError
         return group
@@ -235,6 +239,13 @@ class _Kernels:
     def __init__(self, lowered: Lowered, xp: Any, given: Sequence[Any]) -> None:
         self._xp, self._given, self._lowered = xp, given, lowered
         self._numbers = {x: i for i, x in enumerate(lowered.inputs) if type(x) is Symbol}
+        self._constants = list(lowered.constants.values())
+        if self._constants:
+            # they are of one device, and later calls may be on other streams
+            if xp.cuda.runtime.getDeviceCount() > 1:
+                raise NotImplementedError
+            xp.cuda.get_current_stream().synchronize()
+        self._numbers.update((x, len(given) + i) for i, x in enumerate(lowered.constants))
         needed = set(lowered.outputs)
         items: list[Item] = grouped(lowered.steps, needed, Emitter().takes)
         items = [part for item in items for part in split(item)]
@@ -293,10 +304,11 @@ class _Kernels:
         for x in group.inputs:
             home, offset, strides = self._place(x)
             number = self._numbers.get(home)
-            if number is not None and not self._given[number]._c_contiguous:
+            array = None if number is None else (*self._given, *self._constants)[number]
+            if array is not None and not array._c_contiguous:
                 if x is not home:
                     raise NotImplementedError
-                strides = _strides(shape_of(x), self._given[number])
+                strides = _strides(shape_of(x), array)
             short = len(group.shape) - len(strides)
             spread = [0 if n == 1 else s for n, s in zip(shape_of(x), strides, strict=True)]
             places[x] = Place(home, offset, (*[0] * short, *spread))
@@ -335,15 +347,16 @@ class _Kernels:
         return steps, [*kept, *after.outputs]
 
     def _function(self, outputs: Sequence[Symbol]) -> Plan:
-        if len(self._written) == 1 and len(self._made) == 1 and not self._lowered.several:
+        simple = not self._constants and not self._lowered.several
+        if len(self._written) == 1 and len(self._made) == 1 and simple:
             ((out, shape),) = self._made
             if self._written[0].arrays[-1] is out:
                 return _one_launch(
                     self._xp, self._written[0], self._numbers, out, shape, len(self._given)
                 )
-        positions = dict(self._numbers)
-        for x, _ in self._made:
-            positions[x] = len(self._given) + len(positions) - len(self._numbers)
+        constants, positions = self._constants, dict(self._numbers)
+        begin = len(self._given) + len(constants)
+        positions.update((x, begin + i) for i, (x, _) in enumerate(self._made))
         new, several = self._xp.ndarray, self._lowered.several
         made = [(shape, np.dtype(x.dtype)) for x, shape in self._made]
         launches = []
@@ -355,7 +368,7 @@ class _Kernels:
         block, ends = (BLOCK, 1, 1), [positions[x] for x in outputs]
 
         def run(*given: Any) -> Any:
-            values = [*given, *[new(shape, dtype) for shape, dtype in made]]
+            values = [*given, *constants, *[new(shape, dtype) for shape, dtype in made]]
             for launch, grid, order, tail in launches:
                 launch(grid, block, (*[values[i] for i in order], *tail))
             found = [values[i] for i in ends]

@@ -318,7 +318,7 @@ class Writer:
         for i, made in enumerate(self._group.steps):
             if made.out is x:
                 return f"v{i}"
-        return f"x{list(self._places).index(x)}"
+        return f"x{self._columns[x] - 1}"
 
     def _ends(self) -> list[str]:
         """Return the lines for the results of reductions."""
