@@ -122,7 +122,7 @@ class CupyBackend(Backend):
             The op.
         """
         other = super().kernel(op)
-        kernel: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self._cupy, other)
+        kernel: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self.xp, other)
         return kernel
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:

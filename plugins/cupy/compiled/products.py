@@ -18,7 +18,7 @@ import sys
 import threading
 import weakref
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -171,6 +171,7 @@ class Products:
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
+        self._device, self._stream = xp.cuda.runtime.getDevice, xp.cuda.get_current_stream
         self._here = threading.local()
         self.missing: str | None = None
         try:
@@ -181,18 +182,31 @@ class Products:
     def _handle(self) -> CublasHandle:
         handles: dict[int, CublasHandle] | None = getattr(self._here, "handles", None)
         if handles is None:
-            handles = self._here.handles = {}
-        device = self.xp.cuda.runtime.getDevice()
+            handles, self._here.bound = {}, {}
+            self._here.handles = handles
+        device = self._device()
         found = handles.get(device)
         if found is None:
             found = handles[device] = CublasHandle(self.xp)
         return found
 
+    def _bind(self, handle: CublasHandle, stream: Any, scratch: Any) -> None:
+        self._here.bound.pop(handle, None)  # if this is interrupted, it is bound to none
+        handle.bind(stream, scratch)
+        self._here.bound[handle] = stream.ptr
+
+    def current(self) -> CublasHandle:
+        """Return the handle of this thread and device, whose products run on the current stream."""
+        handle, stream = self._handle(), self._stream()
+        if self._here.bound.get(handle) != stream.ptr:
+            self._bind(handle, stream, handle.scratch(stream))
+        return handle
+
     def begin(self, stream: Any) -> None:
         """Make this thread's products run on its current stream."""
         if self.missing is None:
             handle = self._handle()
-            handle.bind(stream, handle.scratch(stream))
+            self._bind(handle, stream, handle.scratch(stream))
 
     def scratch(self, stream: Any) -> Any:
         """Return the scratch memory for products on a stream; None if CuPy multiplies."""
@@ -201,7 +215,7 @@ class Products:
     def begin_capture(self, stream: Any, scratch: Any) -> None:
         """Make products run on a captured stream, with the memory of their later stream."""
         if self.missing is None:
-            self._handle().bind(stream, scratch)
+            self._bind(self._handle(), stream, scratch)
 
     def multiply(self, x: Any, y: Any, out: Any) -> None:
         """Multiply matrices, or stacks of them that broadcast, into a C contiguous array."""
@@ -229,6 +243,38 @@ class Products:
             x = self.xp.ascontiguousarray(x)
             found = 0, max(1, x.shape[-1])
         return found[0], x, found[1], x.strides[0] // size if x.ndim == 3 else 0
+
+
+def layout_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], stack: tuple[int, ...]
+) -> tuple[int, int, int] | None:
+    """Return the layout of matrices for cuBLAS; None if they would have to be copied.
+
+    Parameters
+    ----------
+    shape, strides
+        Those of the matrices, with strides in elements.
+    stack
+        The shape of the products, without the axes of a product.
+
+    Returns
+    -------
+    turned, apart, between
+        1 if matrices are column-major, the distance of their columns (or rows), and their distance.
+    """
+    if prod(shape[:-2]) == 1:
+        between = 0
+    elif len(shape) == 3 and shape[:-2] == stack:
+        between = strides[0]
+    else:
+        return None
+    found = _columns(_Matrix(shape[-2:], strides[-2:]), 1)
+    return None if found is None else (*found, between)
+
+
+class _Matrix(NamedTuple):
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 def _columns(x: Any, size: int) -> tuple[int, int] | None:

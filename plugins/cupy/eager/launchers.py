@@ -14,7 +14,7 @@ from ....core.errors import OutOfMemory
 from ....core.extend import SCALARS, Backend, Op
 from ..devices import failure_text
 from ..launching import CannotCompile
-from .plans import Lowered, Plan, elementwise, in_kernels, is_elementwise, may_have_plan
+from .plans import Lowered, Plan, elementwise, filled, in_kernels, is_elementwise, may_have_plan
 
 #: The maximum of plans of an op, and of what it was lowered for; and of attempts in vain.
 _PLANS, _LOWERED, _IN_VAIN = 1024, 64, 16
@@ -31,14 +31,14 @@ class Launcher:
         The op.
     owner
         The CuPy backend.
-    cupy
-        CuPy.
+    xp
+        The namespace that its kernels are bound to.
     other
         The function that runs the op where there is no plan.
     """
 
-    def __init__(self, op: Op, owner: Backend, cupy: Any, other: Callable[..., Any]) -> None:
-        self.op, self.owner, self.cupy, self.other = op, owner, cupy, other
+    def __init__(self, op: Op, owner: Backend, xp: Any, other: Callable[..., Any]) -> None:
+        self.op, self.owner, self.xp, self.other = op, owner, xp, other
         #: Whether a number among the op's arguments may differ from call to call.
         self.weak = isinstance(op.kernel, str) and is_elementwise(op)
         #: By the dtypes and shapes of arrays, functions of these arrays.
@@ -63,15 +63,17 @@ class Launcher:
         self, given: Sequence[Any], arrays: Sequence[Any], params: Mapping[str, Any]
     ) -> Plan | None:
         try:
+            if self.op.reads == "shapes":
+                return filled(self.op, self.xp, given, params)
             if is_elementwise(self.op):
                 found = self._elementwise(given, arrays[0], params)
                 if found is None:
                     return None
                 lowered, weak = found
-                return elementwise(self.op, lowered, weak, self.cupy, given, params)
+                return elementwise(self.op, lowered, weak, self.xp, given, params)
             specs = [x if type(x) in SCALARS else (x.shape, x.dtype) for x in given]
             lowered = Lowered(self.op, self.owner, specs, arrays[0], params)
-            return in_kernels(lowered, self.cupy, given)
+            return in_kernels(lowered, self.xp, given)
         except CannotCompile as error:
             _tell(error)
         except Exception:  # whatever it is, CuPy's function runs the op, or has a better message
@@ -124,7 +126,7 @@ def _tell(error: Exception) -> None:
 # -- functions of arrays ---------------------------------------------------------------------------
 
 
-def kernel_of(op: Op, owner: Backend, cupy: Any, other: Callable[..., Any]) -> Callable[..., Any]:
+def kernel_of(op: Op, owner: Backend, xp: Any, other: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel of an op, which launches what its plans say.
 
     Parameters
@@ -133,17 +135,17 @@ def kernel_of(op: Op, owner: Backend, cupy: Any, other: Callable[..., Any]) -> C
         The op.
     owner
         The CuPy backend.
-    cupy
-        CuPy.
+    xp
+        The namespace that its kernels are bound to.
     other
         The portable kernel, as a function of arrays.
     """
-    if not may_have_plan(op) or not hasattr(cupy, "RawKernel"):
+    if not may_have_plan(op) or not hasattr(xp, "RawKernel"):
         return other
-    if not hasattr(cupy.ndarray, "_c_contiguous"):
+    if not hasattr(xp.ndarray, "_c_contiguous"):
         return other
-    launcher = Launcher(op, owner, cupy, other)
-    alone = cupy.cuda.runtime.getDeviceCount() == 1
+    launcher = Launcher(op, owner, xp, other)
+    alone = xp.cuda.runtime.getDeviceCount() == 1
     if op.defaults or len(op.inputs) > 2:
         run = _of_arrays(launcher)
     else:
@@ -154,8 +156,8 @@ def kernel_of(op: Op, owner: Backend, cupy: Any, other: Callable[..., Any]) -> C
 
 
 def _of_one(launcher: Launcher) -> Callable[..., Any]:
-    get, array, other = launcher.plans.get, launcher.cupy.ndarray, launcher.other
-    full = launcher.cupy.cuda.memory.OutOfMemoryError
+    get, array, other = launcher.plans.get, launcher.xp.ndarray, launcher.other
+    full = launcher.xp.cuda.memory.OutOfMemoryError
 
     def run(*given: Any, **params: Any) -> Any:
         try:
@@ -171,8 +173,8 @@ def _of_one(launcher: Launcher) -> Callable[..., Any]:
 
 
 def _of_two(launcher: Launcher) -> Callable[..., Any]:
-    get, array, other = launcher.plans.get, launcher.cupy.ndarray, launcher.other
-    full = launcher.cupy.cuda.memory.OutOfMemoryError
+    get, array, other = launcher.plans.get, launcher.xp.ndarray, launcher.other
+    full = launcher.xp.cuda.memory.OutOfMemoryError
     of_number: Callable[[Any], Any] = type if launcher.weak else _by_value
 
     def run(*given: Any, **params: Any) -> Any:
@@ -205,8 +207,8 @@ def _by_value(number: Any) -> Any:
 
 
 def _of_arrays(launcher: Launcher) -> Callable[..., Any]:
-    get, array, other = launcher.plans.get, launcher.cupy.ndarray, launcher.other
-    full = launcher.cupy.cuda.memory.OutOfMemoryError
+    get, array, other = launcher.plans.get, launcher.xp.ndarray, launcher.other
+    full = launcher.xp.cuda.memory.OutOfMemoryError
 
     def run(*given: Any, **params: Any) -> Any:
         key: list[Any] = []
@@ -231,4 +233,4 @@ def _of_arrays(launcher: Launcher) -> Callable[..., Any]:
 
 
 def _out_of_memory(launcher: Launcher, given: Sequence[Any], error: Exception) -> OutOfMemory:
-    return OutOfMemory(failure_text(launcher.cupy, launcher.op.name, given, error))
+    return OutOfMemory(failure_text(launcher.xp, launcher.op.name, given, error))

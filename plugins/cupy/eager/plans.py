@@ -8,11 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import SCALARS, Backend, Graph, Op, Symbol, TensorSpec, compiling, inferred
+from ....core.extend import (
+    SCALARS,
+    Backend,
+    Graph,
+    Op,
+    Symbol,
+    TensorSpec,
+    compiling,
+    inferred,
+    registry,
+)
 from ...planned import (
     Emitter,
     Item,
@@ -26,13 +36,21 @@ from ...planned import (
 )
 from ..compiled.kernels import BLOCK, Places, split
 from ..compiled.lowering import DeviceLowering
+from ..compiled.products import layout_of, products
 from ..launching import PreparedKernel, blocks_for
-from .texts import Place, Writer, Written
+from .texts import Place, Writer, Written, filling, is_dense, joining
 
 #: The shape that elementwise ops are lowered for.
 _ANY: Shape = (7,)
 #: The maximum of steps of an op, and of its launches.
 _MOST_STEPS, _MOST_LAUNCHES = 64, 8
+
+#: The maximum of elements of a result that is found to be one number everywhere.
+_MOST_FILLED = 2**22
+_TAKEN = {
+    *(StepKind.ELEMENTWISE, StepKind.FRESH, StepKind.REDUCTION, StepKind.VIEW, StepKind.PRODUCT),
+    StepKind.JOIN,
+}
 
 #: A function of an op's arrays.
 Plan = Callable[..., Any]
@@ -73,8 +91,7 @@ class Lowered:
         self.inputs = values
         self.steps, self.outputs = self.low.steps, self.low.outputs
         kinds = {step.kind for step in self.steps}
-        taken = {StepKind.ELEMENTWISE, StepKind.FRESH, StepKind.REDUCTION, StepKind.VIEW}
-        if not self.steps or not kinds <= taken or len(self.steps) > _MOST_STEPS:
+        if not self.steps or not kinds <= _TAKEN or len(self.steps) > _MOST_STEPS:
             raise NotImplementedError(op.name)
         self.made = {step.out: step for step in self.steps}
         used, given_symbols = {x: None for step in self.steps for x in step.symbols}, set(values)
@@ -103,8 +120,8 @@ def is_elementwise(op: Op) -> bool:
 
 def may_have_plan(op: Op) -> bool:
     """Return whether an op computes something on the device from its arrays alone."""
-    other = op.effect or op.host or op.random or op.view or op.identity or op.variadic
-    return not other and op.reads == "values" and op.infer is not None
+    other = op.effect or op.host or op.random or op.view or op.identity
+    return not other and op.infer is not None
 
 
 def _strides(shape: Shape, x: Any) -> tuple[int, ...]:
@@ -210,6 +227,51 @@ def _one_launch(
     return after if order == [0] else before
 
 
+def filled(op: Op, xp: Any, given: Sequence[Any], params: Mapping[str, Any]) -> Plan:
+    """Return a plan of an op that reads shapes only, and gives one number everywhere.
+
+    Parameters
+    ----------
+    op
+        The op.
+    xp
+        CuPy.
+    given
+        The arrays and numbers of a call.
+    params
+        The op's parameters.
+
+    Raises
+    ------
+    NotImplementedError
+        If its result is something else.
+    """
+    shape, dtype = inferred(op, given, params)
+    if prod(shape) > _MOST_FILLED or 0 in shape:
+        raise NotImplementedError
+    run = op.kernel_for(registry().host_backend)
+    like = [
+        x if type(x) in SCALARS else np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in given
+    ]
+    found = np.asarray(run(*like, **params))
+    number = found.flat[0]
+    if found.dtype != dtype or found.shape != shape or not (found == number).all():
+        raise NotImplementedError
+    out = Symbol(Graph(op.name), shape, found.dtype)
+    written = filling(out, number.item())
+    kernel = PreparedKernel(xp, written.label, written.text)
+    launch, new, dtype = kernel.function, xp.ndarray, found.dtype
+    grid, block = (blocks_for(written.threads), 1, 1), (BLOCK, 1, 1)
+    tail = kernel.numbers(*written.numbers)
+
+    def run_filling(*arrays: Any) -> Any:
+        result = new(shape, dtype)
+        launch(grid, block, (result, *tail))
+        return result
+
+    return run_filling
+
+
 # -- ops in several steps --------------------------------------------------------------------------
 
 
@@ -254,19 +316,24 @@ class _Kernels:
         self._copies: set[Symbol] = set()
         self._place = Places(lowered.made, lowered.low.maps, self._copies).of
         self._made: list[tuple[Symbol, Shape]] = []
-        self._written: list[Written] = []
+        self._written: list[Written | Product] = []
 
     def plan(self) -> Plan:
         """Return the plan."""
-        groups = [item for item in self._items if isinstance(item, LoopGroup)]
-        others = [item for item in self._items if not isinstance(item, LoopGroup)]
-        if any(not isinstance(x, PlanStep) or x.kind is not StepKind.VIEW for x in others):
-            raise NotImplementedError
+        views = [x for x in self._items if isinstance(x, PlanStep) and x.kind is StepKind.VIEW]
+        items = [item for item in self._items if item not in views]
         results = {home: shape_of(x) for x in self._lowered.outputs for home in [self._home(x)]}
-        while groups:
-            group = groups.pop(0)
-            after = groups.pop(0) if groups and self._ends(group, groups) else None
-            self._add(group, after, results)
+        while items:
+            item = items.pop(0)
+            if isinstance(item, LoopGroup):
+                after = items.pop(0) if items and self._ends(item, items[0]) else None
+                self._add(item, after, results)
+            elif isinstance(item, PlanStep) and item.kind is StepKind.PRODUCT:
+                self._add_product(item, results)
+            elif isinstance(item, PlanStep) and item.kind is StepKind.JOIN:
+                self._add_join(item, results)
+            else:
+                raise NotImplementedError
         if self._copies or len(self._written) > _MOST_LAUNCHES:
             raise NotImplementedError
         return self._function([self._home(x) for x in self._lowered.outputs])
@@ -275,43 +342,73 @@ class _Kernels:
         """Return the array of a result, which has its elements in their order."""
         home, offset, strides = self._place(x)
         shape = shape_of(x)
-        whole = [prod(shape[a + 1 :]) for a in range(len(shape))]
-        dense = all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
-        if home in self._numbers or offset or not dense or prod(shape_of(home)) != prod(shape):
+        whole = is_dense(shape, strides) and prod(shape_of(home)) == prod(shape)
+        if home in self._numbers or offset or not whole:
             raise NotImplementedError
         return home
 
-    def _ends(self, group: LoopGroup, later: Sequence[LoopGroup]) -> bool:
+    def _ends(self, group: LoopGroup, after: Item) -> bool:
         """Return whether the steps after a group's reductions belong to its kernel's end."""
-        after = later[0]
-        if not group.tails or after.tails:
+        if not group.tails or not isinstance(after, LoopGroup) or after.tails:
             return False
         made = {step.out for step in group.tails}
         elements = prod(shape_of(group.tails[0].out))
         for x in after.inputs:
             home, offset, strides = self._place(x)
-            shape = shape_of(x)
-            whole = [prod(shape[a + 1 :]) for a in range(len(shape))]
-            dense = all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
-            if home not in made or offset or not dense or prod(shape) != elements:
+            shape, elsewhere = shape_of(x), home not in made or offset
+            if elsewhere or not is_dense(shape, strides) or prod(shape) != elements:
                 return False
         return prod(after.shape) == elements
+
+    def _place_of(self, x: Symbol) -> Place:
+        """Return the place of a value, with the strides that an array has in this call."""
+        home, offset, strides = self._place(x)
+        number = self._numbers.get(home)
+        array = None if number is None else (*self._given, *self._constants)[number]
+        if array is not None and not array._c_contiguous:
+            if x is not home:
+                raise NotImplementedError
+            strides = _strides(shape_of(x), array)
+        spread = [0 if n == 1 else s for n, s in zip(shape_of(x), strides, strict=True)]
+        return Place(home, offset, tuple(spread))
+
+    def _add_join(self, step: PlanStep, results: Mapping[Symbol, Shape]) -> None:
+        shape, axis = shape_of(step.out), step.params["axis"]
+        places = [self._place_of(x) for x in step.inputs]
+        for x, place in zip(step.inputs, places, strict=True):
+            if not is_dense(shape_of(x), place.strides):
+                raise NotImplementedError
+        lengths = [prod(shape_of(x)[axis:]) for x in step.inputs]
+        self._written.append(joining(step, places, lengths, prod(shape[:axis])))
+        self._made.append((step.out, results.get(step.out, shape)))
+
+    def _add_product(self, step: PlanStep, results: Mapping[Symbol, Shape]) -> None:
+        (m, n), stack = shape_of(step.out)[-2:], shape_of(step.out)[:-2]
+        arrays, layouts = [], []
+        for x, turned in zip(step.inputs, ("left", "right"), strict=True):
+            place, shape = self._place_of(x), shape_of(x)
+            strides = place.strides
+            if step.params.get(turned):
+                shape, strides = shape[::-1], strides[::-1]
+            layout = layout_of(shape, strides, stack)
+            if layout is None or place.offset:
+                raise NotImplementedError
+            arrays.append(place.array)
+            layouts.append(layout)
+        x, left = step.inputs[0], step.params.get("left")
+        sizes = n, m, shape_of(x)[-2 if left else -1]
+        product = Product(step.out.dtype.char, [*arrays, step.out], sizes, prod(stack), layouts)
+        self._written.append(product)
+        self._made.append((step.out, results.get(step.out, shape_of(step.out))))
 
     def _add(
         self, group: LoopGroup, after: LoopGroup | None, results: Mapping[Symbol, Shape]
     ) -> None:
         places = {}
         for x in group.inputs:
-            home, offset, strides = self._place(x)
-            number = self._numbers.get(home)
-            array = None if number is None else (*self._given, *self._constants)[number]
-            if array is not None and not array._c_contiguous:
-                if x is not home:
-                    raise NotImplementedError
-                strides = _strides(shape_of(x), array)
-            short = len(group.shape) - len(strides)
-            spread = [0 if n == 1 else s for n, s in zip(shape_of(x), strides, strict=True)]
-            places[x] = Place(home, offset, (*[0] * short, *spread))
+            place = self._place_of(x)
+            short = len(group.shape) - len(place.strides)
+            places[x] = place._replace(strides=(*[0] * short, *place.strides))
         steps, ends = self._after(group, after)
         writer = Writer(group, group.shape, places, (steps, ends))
         if not writer.fits:
@@ -348,30 +445,107 @@ class _Kernels:
 
     def _function(self, outputs: Sequence[Symbol]) -> Plan:
         simple = not self._constants and not self._lowered.several
-        if len(self._written) == 1 and len(self._made) == 1 and simple:
-            ((out, shape),) = self._made
-            if self._written[0].arrays[-1] is out:
-                return _one_launch(
-                    self._xp, self._written[0], self._numbers, out, shape, len(self._given)
-                )
+        simple = simple and len(self._written) == len(self._made) == 1
+        if simple:
+            ((out, shape),), work = self._made, self._written[0]
+            if isinstance(work, Written):
+                return _one_launch(self._xp, work, self._numbers, out, shape, len(self._given))
+            return _one_product(self._xp, work, self._numbers, shape, len(self._given))
         constants, positions = self._constants, dict(self._numbers)
         begin = len(self._given) + len(constants)
         positions.update((x, begin + i) for i, (x, _) in enumerate(self._made))
         new, several = self._xp.ndarray, self._lowered.several
         made = [(shape, np.dtype(x.dtype)) for x, shape in self._made]
-        launches = []
-        for written in self._written:
-            kernel = PreparedKernel(self._xp, written.label, written.text)
-            order = [positions[x] for x in written.arrays]
-            grid = (blocks_for(written.threads), 1, 1)
-            launches.append((kernel.function, grid, order, kernel.numbers(*written.numbers)))
-        block, ends = (BLOCK, 1, 1), [positions[x] for x in outputs]
+        calls = []
+        for work in self._written:
+            call = _call_of(self._xp, work)
+            calls.append((call, [positions[x] for x in work.arrays]))
+        ends = [positions[x] for x in outputs]
 
         def run(*given: Any) -> Any:
             values = [*given, *constants, *[new(shape, dtype) for shape, dtype in made]]
-            for launch, grid, order, tail in launches:
-                launch(grid, block, (*[values[i] for i in order], *tail))
+            for call, order in calls:
+                call(*[values[i] for i in order])
             found = [values[i] for i in ends]
             return tuple(found) if several else found[0]
 
         return run
+
+
+def _call_of(xp: Any, work: Written | Product) -> Callable[..., None]:
+    """Return what launches a kernel or a product, as a function of its arrays."""
+    if isinstance(work, Product):
+        return _multiplying(xp, work)
+    kernel = PreparedKernel(xp, work.label, work.text)
+    launch, grid, block = kernel.function, (blocks_for(work.threads), 1, 1), (BLOCK, 1, 1)
+    tail = kernel.numbers(*work.numbers)
+
+    def call(*arrays: Any) -> None:
+        launch(grid, block, arrays + tail)
+
+    return call
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+class Product(NamedTuple):
+    """A product of matrices, or of stacks of them.
+
+    Attributes
+    ----------
+    char
+        The dtype's character.
+    arrays
+        The symbols of the factors and of the product.
+    sizes
+        The product's columns and rows, and the number of products that each element sums.
+    count
+        The number of matrices.
+    layouts
+        Those of the factors, from ``layout_of``.
+    """
+
+    char: str
+    arrays: list[Symbol]
+    sizes: tuple[int, int, int]
+    count: int
+    layouts: list[tuple[int, int, int]]
+
+
+def _multiplying(xp: Any, product: Product) -> Callable[[Any, Any, Any], None]:
+    """Return a function that multiplies matrices into an array, on the current stream."""
+    found = products(xp)
+    if found.missing is not None:
+        raise NotImplementedError
+    current = found.current
+    char, _, sizes, count, ((turn_x, *x_apart), (turn_y, *y_apart)) = product
+    # row-major matrices are transposed column-major ones, so factors change places
+    turned, out_apart = (turn_y, turn_x), (sizes[0], sizes[0] * sizes[1])
+
+    def multiply(x: Any, y: Any, out: Any) -> None:
+        current().multiply(
+            char, turned, sizes, count, (y, *y_apart), (x, *x_apart), (out, *out_apart)
+        )
+
+    return multiply
+
+
+def _one_product(
+    xp: Any, product: Product, numbers: Mapping[Symbol, int], shape: Shape, count: int
+) -> Plan:
+    """Return a plan of one product."""
+    multiply, new, dtype = _multiplying(xp, product), xp.ndarray, np.dtype(product.char)
+    first, second = (numbers[x] for x in product.arrays[:2])
+
+    def two(x: Any, y: Any) -> Any:
+        out = new(shape, dtype)
+        multiply(x, y, out)
+        return out
+
+    def some(*given: Any) -> Any:
+        out = new(shape, dtype)
+        multiply(given[first], given[second], out)
+        return out
+
+    return two if (first, second, count) == (0, 1, 2) else some

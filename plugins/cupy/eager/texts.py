@@ -355,6 +355,94 @@ def _joined(tails: Sequence[PlanStep], lanes: int, apart: int) -> list[str]:
     ]
 
 
+def is_dense(shape: Shape, strides: Sequence[int]) -> bool:
+    """Return whether strides are those of a C contiguous array, in elements.
+
+    Parameters
+    ----------
+    shape, strides
+        Those of the array.
+    """
+    whole = [prod(shape[a + 1 :]) for a in range(len(shape))]
+    return all(n == 1 or s == w for n, s, w in zip(shape, strides, whole, strict=True))
+
+
+def joining(step: PlanStep, places: Sequence[Place], lengths: Sequence[int], rows: int) -> Written:
+    """Return the kernel that concatenates C contiguous arrays.
+
+    Parameters
+    ----------
+    step
+        The step.
+    places
+        The places of its inputs.
+    lengths
+        The number of elements of each input in one row of the result.
+    rows
+        The number of these rows.
+    """
+    if len(places) > _PARTS:
+        raise NotImplementedError
+    kind, total = memory_type(step.out.dtype), sum(lengths)
+    names = {place.array: "" for place in places}
+    names = {x: f"m{i}" for i, x in enumerate(names)}
+    index = np.int32 if rows * total < 2**30 else np.int64
+    numbers: list[np.generic] = [index(rows * total), index(total)]
+    params, parts, end = ["count", "total"], [], 0
+    for i, (place, length) in enumerate(zip(places, lengths, strict=True)):
+        begin, end = end, end + length
+        numbers += [index(end), index(length), index(place.offset - begin)]
+        params += [f"end{i}", f"length{i}", f"first{i}"]
+        parts.append(f"i < end{i} ? {names[place.array]}[row * length{i} + first{i} + i]")
+    parts[-1] = parts[-1].partition(" ? ")[2]
+    declared = [
+        *(f"const {kind}* {name}" for name in names.values()),
+        f"{kind}* out",
+        *(f"{_INDEX[index]} {name}" for name in params),
+    ]
+    text = "\n".join([
+        f"typedef {_INDEX[index]} I;",
+        f'extern "C" __global__ void KERNEL({", ".join(declared)}) {{',
+        "    for (I t = blockIdx.x * (I)blockDim.x + threadIdx.x; t < count;",
+        "            t += (I)gridDim.x * blockDim.x) {",
+        "        I row = t / total, i = t % total;",
+        f"        out[t] = {' : '.join(parts)};",
+        "    }",
+        "}",
+    ])  # fmt: skip
+    return Written(step.op, f"{text}\n", [*names, step.out], [], numbers, rows * total)
+
+
+#: The maximum of arrays that one kernel concatenates.
+_PARTS = 64
+
+
+def filling(out: Symbol, number: Any) -> Written:
+    """Return the kernel that fills an array with a number.
+
+    Parameters
+    ----------
+    out
+        The array.
+    number
+        The number.
+    """
+    kind, (declared, argument) = compute_type(out.dtype), _ARGUMENTS[compute_type(out.dtype)]
+    text = stored(out.dtype, f"({kind})number")
+    count, index = prod(out.shape), np.int32 if prod(out.shape) < 2**30 else np.int64
+    lines = [
+        f'extern "C" __global__ void KERNEL({memory_type(out.dtype)}* out, {_INDEX[index]} count,',
+        f"        {declared} number) {{",
+        f"    for ({_INDEX[index]} t = blockIdx.x * blockDim.x + threadIdx.x; t < count;",
+        "            t += gridDim.x * blockDim.x)",
+        f"        out[t] = {text};",
+        "}",
+    ]
+    text = "\n".join(lines)
+    value = _converter(np.dtype(out.dtype), argument)(number)
+    return Written("fill", f"{prelude(text)}{text}\n", [out], [], [index(count), value], count)
+
+
 def _indented(lines: Sequence[str], times: int = 1) -> list[str]:
     return [f"{'    ' * times}{line}" for line in lines]
 
