@@ -14,7 +14,8 @@ from ....core.errors import OutOfMemory
 from ....core.extend import SCALARS, Backend, Op
 from ..devices import failure_text
 from ..launching import CannotCompile
-from .plans import Lowered, Plan, elementwise, filled, in_kernels, is_elementwise, may_have_plan
+from .plans import Lowered, Plan, elementwise, filled, is_elementwise, may_have_plan
+from .several import in_kernels
 
 #: The maximum of plans of an op, and of what it was lowered for; and of attempts in vain.
 _PLANS, _LOWERED, _IN_VAIN = 1024, 64, 16
@@ -49,13 +50,12 @@ class Launcher:
     def find(self, key: Any, given: Sequence[Any], params: Mapping[str, Any]) -> Plan:
         """Return a plan that was not made before; or CuPy's function, if there is none."""
         arrays = [x for x in given if type(x) not in SCALARS]
-        if not arrays or any(0 in x.shape for x in arrays):
+        if not arrays or any(type(x) is not self.xp.ndarray or 0 in x.shape for x in arrays):
             return self.other
         # an attempt takes long: where none has helped, the next would not
         if len(self.plans) >= _PLANS or self._in_vain >= _IN_VAIN:
             return self.other
         plan = self._plan(given, arrays, params)
-        self._in_vain = self._in_vain + 1 if plan is None else 0
         found = self.plans[key] = self.other if plan is None else plan
         return found
 
@@ -70,15 +70,24 @@ class Launcher:
                 if found is None:
                     return None
                 lowered, weak = found
-                return elementwise(self.op, lowered, weak, self.xp, given, params)
+                return elementwise(self.op, lowered, self._unless(weak), self.xp, given, params)
             specs = [x if type(x) in SCALARS else (x.shape, x.dtype) for x in given]
             lowered = Lowered(self.op, self.owner, specs, arrays[0], params)
-            return in_kernels(lowered, self.xp, given)
+            plan = in_kernels(lowered, self.xp, given)
         except CannotCompile as error:
             _tell(error)
-        except Exception:  # whatever it is, CuPy's function runs the op, or has a better message
             return None
-        return None
+        except NotImplementedError:
+            self._in_vain += 1
+            return None
+        except Exception:  # CuPy's function runs the op, or has a better message
+            return None
+        self._in_vain = 0
+        return plan
+
+    def _unless(self, weak: bool) -> Callable[..., Any] | None:
+        """Return what runs the op for numbers that are not of its dtype; None without numbers."""
+        return self.other if weak else None
 
     def _elementwise(
         self, given: Sequence[Any], like: Any, params: Mapping[str, Any]

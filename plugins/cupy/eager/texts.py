@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....core.extend import Symbol
-from ...planned import LoopGroup, PlanStep, Shape
+from ...planned import LoopGroup, PlanStep, Shape, shape_of
 from ..compiled.formulas import compute_type, expression, literal, loaded, memory_type, stored
 from ..compiled.kernels import (
     BLOCK,
@@ -28,7 +28,8 @@ from ..compiled.kernels import (
 
 #: The maximum of axes of a loop, after those that all arrays allow to merge are one.
 MOST_AXES = 6
-#: By the C type that a kernel computes with: that of an argument, and its type in NumPy.
+#: By the C type that a kernel computes with: that of an argument, and its type in NumPy. A number
+#: in double precision is rounded by the kernel, for which NumPy would take longer.
 _ARGUMENTS: dict[str, tuple[str, Any]] = {
     "bool": ("bool", np.bool_),
     "signed char": ("int", np.int32),
@@ -39,7 +40,7 @@ _ARGUMENTS: dict[str, tuple[str, Any]] = {
     "unsigned short": ("unsigned int", np.uint32),
     "unsigned int": ("unsigned int", np.uint32),
     "unsigned long long": ("unsigned long long", np.uint64),
-    "float": ("float", np.float32),
+    "float": ("double", np.float64),
     "double": ("double", np.float64),
 }
 #: The C type of indices, by the type of arguments.
@@ -129,8 +130,9 @@ class Writer:
     @property
     def fits(self) -> bool:
         """Whether one kernel can do it in good time."""
-        few = self._kept < _MANY_SUMS and self._count > _LONG
-        return len(self._axes) <= MOST_AXES and len(self._group.tails) <= _TAILS and not few
+        lanes = self._lanes()
+        quick = self._count <= lanes * _EACH or self._kept * lanes >= _THREADS
+        return len(self._axes) <= MOST_AXES and len(self._group.tails) <= _TAILS and quick
 
     def write(self) -> Written:
         """Return the kernel."""
@@ -182,7 +184,7 @@ class Writer:
         if self._is_weak:
             name = f"w{len(self._weak)}"
             self._weak_types.append(declared)
-            self._weak.append(_converter(np.dtype(dtype), argument))
+            self._weak.append(_converter(np.dtype(dtype)))
         else:
             key = repr(value), np.dtype(dtype)
             found = self._known.get(key)
@@ -190,7 +192,7 @@ class Writer:
                 return found
             name = f"c{len(self._known)}"
             self._number_types.append(f"{declared} {name}")
-            self._numbers.append(_converter(np.dtype(dtype), argument)(value))
+            self._numbers.append(argument(_converter(np.dtype(dtype))(value)))
             self._known[key] = f"({kind}){name}"
         return f"({kind}){name}"
 
@@ -332,8 +334,9 @@ class Writer:
         return [*lines, *self._stores(outputs, names, "j")]
 
 
-#: The maximum of reductions of a kernel; and of numbers in one of few sums.
-_TAILS, _LONG, _MANY_SUMS = 8, 2**16, 2**9
+#: The maximum of reductions of a kernel; and of numbers that one thread sums, unless there are
+#: enough threads.
+_TAILS, _EACH, _THREADS = 8, 2**8, 2**17
 
 
 def _joined(tails: Sequence[PlanStep], lanes: int, apart: int) -> list[str]:
@@ -429,7 +432,8 @@ def filling(out: Symbol, number: Any) -> Written:
     """
     kind, (declared, argument) = compute_type(out.dtype), _ARGUMENTS[compute_type(out.dtype)]
     text = stored(out.dtype, f"({kind})number")
-    count, index = prod(out.shape), np.int32 if prod(out.shape) < 2**30 else np.int64
+    count = prod(shape_of(out))
+    index = np.int32 if count < 2**30 else np.int64
     lines = [
         f'extern "C" __global__ void KERNEL({memory_type(out.dtype)}* out, {_INDEX[index]} count,',
         f"        {declared} number) {{",
@@ -439,7 +443,7 @@ def filling(out: Symbol, number: Any) -> Written:
         "}",
     ]
     text = "\n".join(lines)
-    value = _converter(np.dtype(out.dtype), argument)(number)
+    value = argument(_converter(np.dtype(out.dtype))(number))
     return Written("fill", f"{prelude(text)}{text}\n", [out], [], [index(count), value], count)
 
 
@@ -447,8 +451,16 @@ def _indented(lines: Sequence[str], times: int = 1) -> list[str]:
     return [f"{'    ' * times}{line}" for line in lines]
 
 
-def _converter(dtype: np.dtype[Any], argument: Any) -> Callable[[Any], Any]:
-    """Return what makes an argument of a Python number, rounded to a dtype."""
-    if dtype.type is argument:
-        return argument  # type: ignore[no-any-return]
-    return lambda value: argument(dtype.type(value))
+def _converter(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    """Return what makes an argument of a Python number; one that is too large may raise."""
+    argument = _ARGUMENTS[compute_type(dtype)][1]
+    if argument is not np.float64:
+        return lambda value: argument(dtype.type(value))
+    if dtype.itemsize > 2:
+        return float
+
+    def rounded(value: Any) -> float:
+        with np.errstate(over="ignore"):  # which is infinite
+            return float(dtype.type(value))
+
+    return rounded
