@@ -331,29 +331,23 @@ class Backend:
         """
         return Stopwatch()
 
-    def kernel(self, op: Any) -> Callable[..., Any]:
-        """Return the portable kernel of an op as a function of this backend's arrays.
-
-        It is called once for each op for which no plugin provides a kernel.
+    def kernel(self, op: Any, portable: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what computes an op on this backend's arrays, if no plugin has a kernel for it.
 
         Parameters
         ----------
         op
             The op.
+        portable
+            The op's own kernel as a function of this backend's arrays, from :meth:`bind`.
 
         Returns
         -------
         callable
-            ``function(*arrays, **params)``; by default :meth:`bind` of the op's own kernel. A
-            backend may compute the same in another way, for instance as one launch.
-
-        Raises
-        ------
-        AttributeError
-            If the array namespace lacks a function that the kernel names.
+            A function of the same arguments; ``portable`` itself by default. A backend may compute
+            the same in another way, for instance as one launch.
         """
-        bound: Callable[..., Any] = self.bind(op.kernel)
-        return bound
+        return portable
 
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.

@@ -113,17 +113,18 @@ class CupyBackend(Backend):
             return kernel
         return guarded(self._cupy, kernel, name)
 
-    def kernel(self, op: Any) -> Callable[..., Any]:
-        """Return the portable kernel of an op, which runs as few prepared launches if it can.
+    def kernel(self, op: Any, portable: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what computes an op by few prepared launches, where its steps have kernels.
 
         Parameters
         ----------
         op
             The op.
+        portable
+            The op's own kernel as a function of CuPy arrays, for all other arrays.
         """
-        other = super().kernel(op)
-        kernel: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self.xp, other)
-        return kernel
+        found: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self.xp, portable)
+        return found
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.

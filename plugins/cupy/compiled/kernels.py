@@ -7,6 +7,7 @@ sums. So results depend neither on the device nor on chance.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -28,6 +29,8 @@ _ALONE, _ALONE_AT_LAST = 16, 64
 #: The minimum and maximum of elements per thread otherwise, and a sufficient number of threads.
 _LEAST, _MOST, _THREADS = 4, 32, 2**15
 
+#: What names of ops contain, and names of kernels must not.
+_NO_LETTERS = r"\W+"
 #: The first lines of kernels that contain a text.
 _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
@@ -127,7 +130,7 @@ class KernelLaunch:
     ) -> None:
         self.label = label
         digest = sha256(text.encode()).hexdigest()[:12]
-        self.name = f"gradtape_{label}_{digest}"
+        self.name = f"gradtape_{re.sub(_NO_LETTERS, '_', label)}_{digest}"
         self.source = text.replace("KERNEL", self.name)
         self.arrays = list(arrays)
         if blocks is None:

@@ -113,7 +113,7 @@ def is_elementwise(op: Op) -> bool:
 
 def may_have_plan(op: Op) -> bool:
     """Return whether an op computes something on the device from its arrays alone."""
-    other = op.effect or op.host or op.random or op.view or op.identity
+    other = op.effect or op.random or op.view or op.identity
     return not other and op.infer is not None
 
 

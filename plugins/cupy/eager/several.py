@@ -106,10 +106,11 @@ class _Kernels:
             item = items.pop(0)
             if isinstance(item, LoopGroup):
                 after = items[0] if items else None
-                if isinstance(after, LoopGroup) and self._ends(item, after):
-                    self._add(item, items.pop(0) and after, results)
+                if not isinstance(after, LoopGroup) or not self._ends(item, after):
+                    after = None
                 else:
-                    self._add(item, None, results)
+                    items.pop(0)
+                self._add(item, after, results)
             elif isinstance(item, PlanStep) and item.kind is StepKind.PRODUCT:
                 self._add_product(item, results)
             elif isinstance(item, PlanStep) and item.kind is StepKind.JOIN:
