@@ -158,7 +158,8 @@ class Writer:
         params += self._number_types
         index = _INDEX[self._index]
         head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
-        source = f"{prelude(text)}typedef {index} I;\n{head}\n{text}\n}}\n"
+        note = "// reads arrays of any strides"
+        source = f"{note}\n{prelude(text)}typedef {index} I;\n{head}\n{text}\n}}\n"
         label = label_of(self._group)
         return Written(label, source, list(self._arrays), self._weak, self._numbers, threads)
 
