@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -33,8 +34,8 @@ _TF32 = 77
 _DEFAULT_ALGORITHM = -1
 #: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
-#: The number of streams for which a handle keeps scratch memory.
-_STREAMS = 8
+#: The number of streams for which a handle keeps scratch memory, and that of prepared calls.
+_STREAMS, _PREPARED = 8, 4096
 
 
 class NoLibrary(Exception):
@@ -78,6 +79,11 @@ class CublasHandle:
     xp
         CuPy.
 
+    Attributes
+    ----------
+    calls
+        Functions from :meth:`prepared`, by their keys.
+
     Raises
     ------
     NoLibrary
@@ -99,6 +105,7 @@ class CublasHandle:
         recent = int(xp.cuda.Device().compute_capability) >= 10 * least
         self._bytes = large if recent else small
         self._scratch: dict[int, tuple[Any, Any]] = {}
+        self.calls: dict[object, Callable[[Any, Any, Any], None]] = {}
         tf32 = os.environ.get("CUPY_TF32") == "1"
         self._types = {**_TYPES, "f": (0, _TF32, ctypes.c_float)} if tf32 else _TYPES
         self._numbers = {
@@ -148,6 +155,46 @@ class CublasHandle:
             one, x[0].data.ptr, number, x[1], x[2], y[0].data.ptr, number, y[1], y[2],
             zero, out[0].data.ptr, number, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
         )  # fmt: skip
+
+    def prepared(
+        self, key: object, char: str, turned: tuple[int, int], sizes: tuple[int, int, int],
+        count: int, apart: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
+    ) -> Callable[[Any, Any, Any], None]:  # fmt: skip
+        """Return a function of ``x``, ``y`` and ``out`` that does what :meth:`multiply` does.
+
+        It takes half the time on the host.
+
+        Parameters
+        ----------
+        key
+            An object that stands for these arguments in :attr:`calls`.
+        char, turned, sizes, count
+            As for :meth:`multiply`.
+        apart
+            The distances between columns and between matrices, of the three arrays.
+        """
+        number, sums, kind = self._types[char]
+        one, zero = self._numbers[kind]
+        whole, long = ctypes.c_int, ctypes.c_longlong
+        before = self._handle, *map(whole, (*turned, *sizes)), one
+        (x_layout, y_layout, out_layout) = (
+            (whole(number), whole(columns), long(matrices)) for columns, matrices in apart
+        )
+        after = whole(count), whole(sums), whole(_DEFAULT_ALGORITHM)
+        function = self._library.cublasGemmStridedBatchedEx
+
+        def multiply(x: Any, y: Any, out: Any) -> None:
+            status = function(
+                *before, x.data.ptr, *x_layout, y.data.ptr, *y_layout,
+                zero, out.data.ptr, *out_layout, *after,
+            )  # fmt: skip
+            if status:
+                raise RuntimeError(f"cuBLAS: a product failed with status {status}")
+
+        if len(self.calls) >= _PREPARED:
+            self.calls.clear()
+        self.calls[key] = multiply
+        return multiply
 
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)

@@ -75,7 +75,7 @@ class Launcher:
             lowered = Lowered(self.op, self.owner, specs, arrays[0], params)
             plan = in_kernels(lowered, self.xp, given)
         except CannotCompile as error:
-            _tell(error)
+            _report(error)
             return None
         except NotImplementedError:
             self._in_vain += 1
@@ -117,13 +117,13 @@ def _is_one_step(lowered: Lowered, given: Sequence[Any]) -> bool:
     ]
 
 
-_told = False
+_reported = False
 
 
-def _tell(error: Exception) -> None:
-    global _told
-    if not _told:
-        _told = True
+def _report(error: Exception) -> None:
+    global _reported
+    if not _reported:
+        _reported = True
         warnings.warn(
             f"backend 'cupy': a kernel cannot be compiled, and CuPy's functions run instead "
             f"({' '.join(str(error).split())[:300]})",

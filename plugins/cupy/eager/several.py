@@ -278,14 +278,17 @@ def _multiplying(xp: Any, product: Product) -> Callable[[Any, Any, Any], None]:
     if found.missing is not None:
         raise NotImplementedError
     current = found.current
-    char, _, sizes, count, ((turn_x, *x_apart), (turn_y, *y_apart)) = product
+    char, _, sizes, count, (x_layout, y_layout) = product
     # row-major matrices are transposed column-major ones, so factors change places
-    turned, out_apart = (turn_y, turn_x), (sizes[0], sizes[0] * sizes[1])
+    turned, key = (y_layout[0], x_layout[0]), object()
+    apart = y_layout[1:], x_layout[1:], (sizes[0], sizes[0] * sizes[1])
 
     def multiply(x: Any, y: Any, out: Any) -> None:
-        current().multiply(
-            char, turned, sizes, count, (y, *y_apart), (x, *x_apart), (out, *out_apart)
-        )
+        handle = current()
+        call = handle.calls.get(key)
+        if call is None:
+            call = handle.prepared(key, char, turned, sizes, count, apart)
+        call(y, x, out)
 
     return multiply
 

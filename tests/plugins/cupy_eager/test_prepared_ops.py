@@ -287,7 +287,7 @@ def test_where_kernels_cannot_be_compiled_cupys_functions_run_and_it_is_told_onc
         raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture")
 
     monkeypatch.setattr(cupy.RawKernel, "compile", fail)
-    monkeypatch.setattr(launchers, "_told", False)
+    monkeypatch.setattr(launchers, "_reported", False)
     compiled.cache_clear()
     x = np.ones((2, 3), "f")
     with warnings.catch_warnings(record=True) as told:
