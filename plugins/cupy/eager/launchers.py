@@ -45,7 +45,8 @@ class Launcher:
         #: By the dtypes and shapes of arrays, functions of these arrays.
         self.plans: dict[Any, Plan] = {}
         self._lowered: dict[Any, tuple[Lowered, bool] | None] = {}
-        self._in_vain = 0
+        #: By the dtypes of arrays, how many of the last attempts gave no plan.
+        self._in_vain: dict[Any, int] = {}
 
     def find(self, key: Any, given: Sequence[Any], params: Mapping[str, Any]) -> Plan:
         """Return a plan that was not made before; or CuPy's function, if there is none."""
@@ -53,14 +54,15 @@ class Launcher:
         if not arrays or any(type(x) is not self.xp.ndarray or 0 in x.shape for x in arrays):
             return self.other
         # an attempt takes long: where none has helped, the next would not
-        if len(self.plans) >= _PLANS or self._in_vain >= _IN_VAIN:
+        dtypes = tuple([x.dtype for x in arrays])
+        if len(self.plans) >= _PLANS or self._in_vain.get(dtypes, 0) >= _IN_VAIN:
             return self.other
-        plan = self._plan(given, arrays, params)
+        plan = self._plan(given, arrays, params, dtypes)
         found = self.plans[key] = self.other if plan is None else plan
         return found
 
     def _plan(
-        self, given: Sequence[Any], arrays: Sequence[Any], params: Mapping[str, Any]
+        self, given: Sequence[Any], arrays: Sequence[Any], params: Mapping[str, Any], dtypes: Any
     ) -> Plan | None:
         try:
             if self.op.reads == "shapes":
@@ -78,11 +80,14 @@ class Launcher:
             _report(error)
             return None
         except NotImplementedError:
-            self._in_vain += 1
+            # an elementwise op is lowered once for these dtypes, and no attempt takes long
+            if is_elementwise(self.op):
+                return None
+            self._in_vain[dtypes] = self._in_vain.get(dtypes, 0) + 1
             return None
         except Exception:  # CuPy's function runs the op, or has a better message
             return None
-        self._in_vain = 0
+        self._in_vain.pop(dtypes, None)
         return plan
 
     def _unless(self, weak: bool) -> Callable[..., Any] | None:

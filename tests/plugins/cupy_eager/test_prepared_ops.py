@@ -206,6 +206,11 @@ def test_an_op_without_plans_is_soon_left_to_cupy(cupy: Any, found: list[Any]) -
     tables = [x for x in found if x.op.name == "cumsum"]
     assert tables
     assert all(len(table.plans) < 20 for table in tables)
+    for n in range(1, 40):  # attempts for other dtypes do not matter
+        check(lambda x: gt.sum(x, axis=0), np.ones(n, "int32"))
+    before = cupy.seen.launches
+    check(lambda x: gt.sum(x, axis=0), np.ones(3, "f"))
+    assert cupy.seen.launches - before == 1
 
 
 def test_numbers_that_vary_and_those_of_no_plan(cupy: Any) -> None:
