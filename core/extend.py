@@ -173,6 +173,7 @@ from .ops.launching import place as place
 from .ops.promotion import promoting as promoting
 from .ops.rule import NONDIFF as NONDIFF
 from .ops.rule import Composed as Composed
+from .ops.rule import inferred as inferred
 from .registry.hooks import means_the_same as means_the_same
 from .registry.hooks import near_names as near_names
 from .registry.hookspecs import hookimpl as hookimpl

@@ -364,6 +364,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
                 raise seen.cublas
             self.stream: Any = None
             self.has_bfloat16 = seen.recent
+            self.calls: dict[object, Any] = {}
 
         def bind(self, stream: Any, scratch: Any) -> None:
             self.stream = stream
@@ -371,6 +372,16 @@ def add_to(module: Any) -> types.SimpleNamespace:
         def multiply(self, *given: Any) -> None:
             assert self.stream is current(), "cuBLAS is bound to another stream than the current"
             multiply(*given)
+
+        def prepared(
+            self, key: object, char: str, turned: Any, sizes: Any, count: int, apart: Any
+        ) -> Callable[[Any, Any, Any], None]:
+            def product(*arrays: Any) -> None:
+                given = [(array, *rest) for array, rest in zip(arrays, apart, strict=True)]
+                self.multiply(char, turned, sizes, count, *given)
+
+            self.calls[key] = product
+            return product
 
         def scratch(self, stream: Any) -> None:
             return None

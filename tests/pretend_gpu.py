@@ -10,6 +10,7 @@ other end, and of several values assigned to one place it is not the last that s
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 import sys
 import types
@@ -226,9 +227,7 @@ class _Library:
         if isinstance(value, (np.ndarray, np.generic)):
             if isinstance(getattr(value, "base", None), np.ndarray):  # a view takes none
                 return self.ndarray(value, device)
-            self.left -= 1
-            if value.nbytes > self.most or self.left < 0:
-                raise _OutOfMemoryError(f"Out of memory allocating {value.nbytes:,} bytes")
+            self.take(value.nbytes)
             return self.ndarray(value, device)
         arrays = (np.ndarray, np.generic)
         if isinstance(value, (tuple, list)) and any(isinstance(x, arrays) for x in value):
@@ -236,6 +235,12 @@ class _Library:
             found = [self.wrap(x, device) for x in value]
             return kind(*found) if kind else type(value)(found)
         return value
+
+    def take(self, size: int) -> None:
+        """Take memory for a new array."""
+        self.left -= 1
+        if size > self.most or self.left < 0:
+            raise _OutOfMemoryError(f"Out of memory allocating {size:,} bytes")
 
     def array(self, obj: Any, dtype: Any = None, copy: bool = True, **keywords: Any) -> Any:
         """Return a new array, copied from the host unless it is on a device."""
@@ -301,8 +306,15 @@ class _Array:
     __hash__ = None  # type: ignore[assignment]
     __array_priority__ = 100
 
-    def __init__(self, data: Any, device: int) -> None:
+    def __init__(self, data: Any, device: Any) -> None:
+        if type(data) is tuple:  # a shape with a dtype, as CuPy's own takes
+            self.library.take(np.dtype(device).itemsize * math.prod(data))
+            data, device = np.empty(data, device), self.library.current[-1]
         self.data, self.device = np.asarray(data), self.library.Device(device)
+
+    @property
+    def _c_contiguous(self) -> bool:
+        return bool(self.data.flags.c_contiguous)
 
     def __array__(self, *rest: Any, **keywords: Any) -> Any:
         raise TypeError(

@@ -362,6 +362,24 @@ class Backend:
         """
         return Stopwatch()
 
+    def kernel(self, op: Any, portable: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what computes an op on this backend's arrays, if no plugin has a kernel for it.
+
+        Parameters
+        ----------
+        op
+            The op.
+        portable
+            The op's own kernel as a function of this backend's arrays, from :meth:`bind`.
+
+        Returns
+        -------
+        callable
+            A function of the same arguments; ``portable`` itself by default. A backend may compute
+            the same in another way, for instance as one launch.
+        """
+        return portable
+
     def bind(self, kernel: Any) -> Any:
         """Return a portable kernel as a function of this backend's arrays.
 

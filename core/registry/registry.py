@@ -173,16 +173,15 @@ class Registry(Merged):
             override = self.imported("kernel", (op.name, backend.name), override)
         if override is not None:
             return backend.guarded(override, op.name)
-        if op.host and backend.xp is not np:
-            return backend.guarded(host_kernel(op, backend), op.name)
         try:
-            bound: Callable[..., Any] = backend.bind(op.kernel)
+            own = op.host and backend.xp is not np
+            portable = host_kernel(op, backend) if own else backend.bind(op.kernel)
         except AttributeError:
             raise UnknownOp(
                 f"op {op.name!r} has no kernel for backend {backend.name!r}: its array namespace "
                 f"has no {op.kernel!r}, and no plugin provides one (hook gradtape_kernels)"
             ) from None
-        return backend.guarded(bound, op.name)
+        return backend.guarded(backend.kernel(op, portable), op.name)
 
     def executor(self, name: str) -> Callable[..., Any]:
         """Return the executor called ``name``.

@@ -13,8 +13,11 @@ from .names import Namespace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: The module that is imported with the first program that runs on CuPy.
+#: The modules that are imported with the first program that runs on CuPy, and with the first op.
 _PROGRAMS = "plugins.cupy.compiled.programs"
+_LAUNCHERS = "plugins.cupy.eager.launchers"
+#: The maximum of arrays that stand for the shapes of others.
+_WITNESSES = 256
 INSTALL = (
     "install the CuPy that fits the driver's CUDA: "
     'for CUDA 12, pip install "gradtape[cupy]" (the wheel cupy-cuda12x); '
@@ -106,7 +109,22 @@ class CupyBackend(Backend):
         name
             The op's name.
         """
+        if getattr(kernel, "guarded", False):
+            return kernel
         return guarded(self._cupy, kernel, name)
+
+    def kernel(self, op: Any, portable: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what computes an op by few prepared launches, where its steps have kernels.
+
+        Parameters
+        ----------
+        op
+            The op.
+        portable
+            The op's own kernel as a function of CuPy arrays, for all other arrays.
+        """
+        found: Callable[..., Any] = lazy_module(_LAUNCHERS).kernel_of(op, self, self.xp, portable)
+        return found
 
     def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
         """Return a new array on a GPU.
@@ -158,15 +176,22 @@ class CupyBackend(Backend):
 
     def shape_witness(self, array: Any) -> Any:
         """Return a zero of the same shape and dtype, with the memory of one element."""
-        shape = array.shape
         if array.nbytes <= 512:  # the smallest block of CuPy's memory pool
             return array
-        cupy = self._cupy
-        try:
-            with array.device:
-                return cupy.broadcast_to(cupy.zeros((), array.dtype), shape)
-        except cupy.cuda.memory.OutOfMemoryError:
-            return array
+        key = array.dtype, array.shape, array.device.id
+        known = self._namespace.witnesses
+        found = known.get(key)
+        if found is None:
+            cupy = self._cupy
+            try:
+                with array.device:
+                    found = cupy.broadcast_to(cupy.zeros((), array.dtype), array.shape)
+            except cupy.cuda.memory.OutOfMemoryError:
+                return array
+            if len(known) >= _WITNESSES:
+                known.clear()
+            known[key] = found
+        return found
 
     def compile(self, program: Any, arrays: Sequence[Any]) -> Callable[..., list[Any]] | None:
         """Return a function that runs a traced program as kernels made for its inputs' shapes.

@@ -40,7 +40,7 @@ def guarded(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
         try:
             return kernel(*arrays, **params)
         except full as error:
-            raise OutOfMemory(_failure_text(cupy, name, arrays, error)) from error
+            raise OutOfMemory(failure_text(cupy, name, arrays, error)) from error
 
     return run
 
@@ -61,7 +61,7 @@ class Scope:
             self._device.__exit__(kind, error, traceback)
         if isinstance(error, self._cupy.cuda.memory.OutOfMemoryError):
             name = "a gradient or an update"
-            raise OutOfMemory(_failure_text(self._cupy, name, [self._array], error)) from error
+            raise OutOfMemory(failure_text(self._cupy, name, [self._array], error)) from error
 
 
 def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -84,7 +84,8 @@ def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., A
     return run
 
 
-def _failure_text(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
+def failure_text(cupy: Any, name: str, arrays: Sequence[Any], error: Exception) -> str:
+    """Return the message of an error for an op that has got no memory."""
     given = [describe(x.shape, x.dtype) if hasattr(x, "dtype") else repr(x) for x in arrays]
     pool = cupy.get_default_memory_pool()
     free, total = cupy.cuda.runtime.memGetInfo()

@@ -29,10 +29,17 @@ class _Names:
 
 
 class Namespace(_Names):
-    """The module ``cupy``, with the arguments from NumPy and the standard that kernels use."""
+    """The module ``cupy``, with the arguments from NumPy and the standard that kernels use.
+
+    Attributes
+    ----------
+    witnesses
+        Arrays that stand for the shapes of others, by dtype, shape and device.
+    """
 
     def __init__(self, names: Any) -> None:
         super().__init__(names)
+        self.witnesses: dict[Any, Any] = {}
         self.linalg = _Linalg(names)
         self.add = _Add(names)
 

@@ -269,6 +269,14 @@ class Optimizer(Decaying):
                     gradients[i] = (held.array + gradients[i]) / every
         rate = self._rate_at(done) if due else None
         settings = [() if n is None else self._step_numbers(rate, n) for n in updates]
+        counts = [
+            (counter, n + 1)
+            for counter, n in zip(counters, taken, strict=True)
+            if counter is not self.iterations
+        ]
+        counts.append((self.iterations, done + 1))
+        # before anything is assigned: there may be no memory for them
+        arrays = [self._array_of(counter, n) for counter, n in counts]
         do_step(work, self._clipped(gradients, due), settings)
         for group in sums:
             for held in group.variables:
@@ -277,10 +285,8 @@ class Optimizer(Decaying):
         for group in due if frequency is not None else ():
             if updates[group.counter] % frequency == 0:
                 group.take_last_slot()
-        for counter, n in zip(counters, taken, strict=True):
-            if counter is not self.iterations:
-                self._write(counter, n + 1)
-        self._write(self.iterations, done + 1)
+        for (counter, n), array in zip(counts, arrays, strict=True):
+            self._write(counter, n, array)
 
     def _clipped(self, gradients: list[Any], groups: list[VariableGroup]) -> list[Any]:
         """Return the gradients, with those of these groups clipped."""

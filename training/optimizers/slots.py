@@ -98,11 +98,15 @@ class Slots(Module):
             self._gradtape_read[variable.id] = array, number
         return number
 
-    def _write(self, counter: Variable, number: int) -> None:
-        """Set a counter."""
+    @staticmethod
+    def _array_of(counter: Variable, number: int) -> Any:
+        """Return a counter's value as an array."""
         old = counter.array
         owner = backend_of(old)
-        array = owner.asarray(number, numpy_dtype(old.dtype), owner.device(old))
+        return owner.asarray(number, numpy_dtype(old.dtype), owner.device(old))
+
+    def _write(self, counter: Variable, number: int, array: Any) -> None:
+        """Set a counter to a number, which is also an array."""
         counter.set_array(array)
         self._gradtape_read[counter.id] = array, number
 

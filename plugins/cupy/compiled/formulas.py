@@ -180,7 +180,11 @@ def stored(dtype: Any, text: str) -> str:
     return text if short is None else f"{short[1]}({text})"
 
 
-def expression(step: PlanStep, names: dict[Symbol, str] | None = None) -> str | None:
+def expression(
+    step: PlanStep,
+    names: dict[Symbol, str] | None = None,
+    number: Callable[[Any, Any], str | None] | None = None,
+) -> str | None:
     """Return the expression of a step, in the computation type of its result; None without one.
 
     Parameters
@@ -189,7 +193,10 @@ def expression(step: PlanStep, names: dict[Symbol, str] | None = None) -> str | 
         An elementwise step.
     names
         The names of its inputs; without them, the result only says whether there is a formula.
+    number
+        What writes a Python number as one of a dtype, in order; :func:`literal` by default.
     """
+    number = literal if number is None else number
     out = step.out.dtype
     symbols = step.symbols
     if not symbols or any(memory_type(x.dtype) is None for x in (*symbols, step.out)):
@@ -201,7 +208,7 @@ def expression(step: PlanStep, names: dict[Symbol, str] | None = None) -> str | 
     given = []
     for x, dtype in zip(step.inputs, dtypes, strict=True):
         if type(x) in SCALARS:
-            text = literal(x, dtype)
+            text = number(x, dtype)
             if text is None:
                 return None
         else:

@@ -76,7 +76,7 @@ def in_parts(group: LoopGroup, least: int = _LEAST) -> list[LoopGroup]:
     count, kept = _sums_of(group)
     each = max(count * kept // _THREADS, -(-count // _FINISHED))
     parts = -(-count // max(least, min(MOST, each)))
-    fast = _ends_in(group.shape, axes_of(group.tails[0]))
+    fast = ends_in(group.shape, axes_of(group.tails[0]))
     first, rest = LoopGroup(group.shape), []
     first.steps = list(group.steps)
     for step in group.tails:
@@ -140,7 +140,7 @@ def _as_it_lies(x: Symbol) -> Place:
     return x, 0, tuple(prod(shape_of(x)[a + 1 :]) for a in range(len(shape_of(x))))
 
 
-def _ends_in(shape: Shape, axes: Sequence[int]) -> bool:
+def ends_in(shape: Shape, axes: Sequence[int]) -> bool:
     """Return whether adjacent elements belong to one sum."""
     long = [a for a, n in enumerate(shape) if n > 1]
     return not long or long[-1] in axes
@@ -158,7 +158,7 @@ class _Source:
         self.group = group
         self.parts = parts = group.tails[0].params.get("parts", 1) if group.tails else 1
         self.reduced = axes_of(group.tails[0]) if group.tails else ()
-        self.fast = bool(group.tails) and _ends_in(group.shape, self.reduced)
+        self.fast = bool(group.tails) and ends_in(group.shape, self.reduced)
         self._arrays: dict[Symbol, str] = {}
         self._written: set[Symbol] = set()
         self._places = {x: place(x) for x in group.inputs}

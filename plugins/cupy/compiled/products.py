@@ -22,8 +22,9 @@ import os
 import sys
 import threading
 import weakref
+from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,8 +48,8 @@ _RECENT = 80
 _DEFAULT_ALGORITHM = -1
 #: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
-#: The number of streams for which a handle keeps scratch memory.
-_STREAMS = 8
+#: The number of streams for which a handle keeps scratch memory, and that of prepared calls.
+_STREAMS, _PREPARED = 8, 4096
 
 
 class NoLibrary(Exception):
@@ -92,6 +93,11 @@ class CublasHandle:
     xp
         CuPy.
 
+    Attributes
+    ----------
+    calls
+        Functions from :meth:`prepared`, by their keys.
+
     Raises
     ------
     NoLibrary
@@ -113,6 +119,7 @@ class CublasHandle:
         capability = int(xp.cuda.Device().compute_capability)
         self._bytes = large if capability >= 10 * least else small
         self._scratch: dict[int, tuple[Any, Any]] = {}
+        self.calls: dict[object, Callable[[Any, Any, Any], None]] = {}
         self.has_bfloat16 = capability >= _RECENT
         self._types = _TYPES if capability >= _RECENT else {**_TYPES, TF32: _TYPES["f"]}
         self._numbers = {
@@ -162,6 +169,47 @@ class CublasHandle:
             zero, out[0].data.ptr, result, out[1], out[2], count, sums, _DEFAULT_ALGORITHM,
         )  # fmt: skip
 
+    def prepared(
+        self, key: object, char: str, turned: tuple[int, int], sizes: tuple[int, int, int],
+        count: int, apart: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
+    ) -> Callable[[Any, Any, Any], None]:  # fmt: skip
+        """Return a function of ``x``, ``y`` and ``out`` that does what :meth:`multiply` does.
+
+        It takes half the time on the host.
+
+        Parameters
+        ----------
+        key
+            An object that stands for these arguments in :attr:`calls`.
+        char, turned, sizes, count
+            As for :meth:`multiply`.
+        apart
+            The distances between columns and between matrices, of the three arrays.
+        """
+        given, result, sums, kind = self._types[char]
+        one, zero = self._numbers[kind]
+        whole, long = ctypes.c_int, ctypes.c_longlong
+        before = self._handle, *map(whole, (*turned, *sizes)), one
+        x_layout, y_layout, out_layout = (
+            (whole(number), whole(columns), long(matrices))
+            for number, (columns, matrices) in zip((given, given, result), apart, strict=True)
+        )
+        after = whole(count), whole(sums), whole(_DEFAULT_ALGORITHM)
+        function = self._library.cublasGemmStridedBatchedEx
+
+        def multiply(x: Any, y: Any, out: Any) -> None:
+            status = function(
+                *before, x.data.ptr, *x_layout, y.data.ptr, *y_layout,
+                zero, out.data.ptr, *out_layout, *after,
+            )  # fmt: skip
+            if status:
+                raise RuntimeError(f"cuBLAS: a product failed with status {status}")
+
+        if len(self.calls) >= _PREPARED:
+            self.calls.clear()
+        self.calls[key] = multiply
+        return multiply
+
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
         if status:
@@ -203,6 +251,7 @@ class Products:
 
     def __init__(self, xp: Any) -> None:
         self.xp = xp
+        self._device, self._stream = xp.cuda.runtime.getDevice, xp.cuda.get_current_stream
         self._here = threading.local()
         self.missing: str | None = None
         try:
@@ -213,18 +262,31 @@ class Products:
     def _handle(self) -> CublasHandle:
         handles: dict[int, CublasHandle] | None = getattr(self._here, "handles", None)
         if handles is None:
-            handles = self._here.handles = {}
-        device = self.xp.cuda.runtime.getDevice()
+            handles, self._here.bound = {}, {}
+            self._here.handles = handles
+        device = self._device()
         found = handles.get(device)
         if found is None:
             found = handles[device] = CublasHandle(self.xp)
         return found
 
+    def _bind(self, handle: CublasHandle, stream: Any, scratch: Any) -> None:
+        self._here.bound.pop(handle, None)  # if this is interrupted, it is bound to none
+        handle.bind(stream, scratch)
+        self._here.bound[handle] = stream.ptr
+
+    def current(self) -> CublasHandle:
+        """Return the handle of this thread and device, whose products run on the current stream."""
+        handle, stream = self._handle(), self._stream()
+        if self._here.bound.get(handle) != stream.ptr:
+            self._bind(handle, stream, handle.scratch(stream))
+        return handle
+
     def begin(self, stream: Any) -> None:
         """Make this thread's products run on its current stream."""
         if self.missing is None:
             handle = self._handle()
-            handle.bind(stream, handle.scratch(stream))
+            self._bind(handle, stream, handle.scratch(stream))
 
     def scratch(self, stream: Any) -> Any:
         """Return the scratch memory for products on a stream; None if CuPy multiplies."""
@@ -233,7 +295,7 @@ class Products:
     def begin_capture(self, stream: Any, scratch: Any) -> None:
         """Make products run on a captured stream, with the memory of their later stream."""
         if self.missing is None:
-            self._handle().bind(stream, scratch)
+            self._bind(self._handle(), stream, scratch)
 
     @property
     def has_bfloat16(self) -> bool:
@@ -301,6 +363,38 @@ class Products:
             x = self.xp.ascontiguousarray(x)
             found = 0, max(1, x.shape[-1])
         return found[0], x, found[1], x.strides[0] // size if x.ndim == 3 else 0
+
+
+def layout_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], stack: tuple[int, ...]
+) -> tuple[int, int, int] | None:
+    """Return the layout of matrices for cuBLAS; None if they would have to be copied.
+
+    Parameters
+    ----------
+    shape, strides
+        Those of the matrices, with strides in elements.
+    stack
+        The shape of the products, without the axes of a product.
+
+    Returns
+    -------
+    turned, apart, between
+        1 if matrices are column-major, the distance of their columns (or rows), and their distance.
+    """
+    if prod(shape[:-2]) == 1:
+        between = 0
+    elif len(shape) == 3 and shape[:-2] == stack:
+        between = strides[0]
+    else:
+        return None
+    found = _columns(_Matrix(shape[-2:], strides[-2:]), 1)
+    return None if found is None else (*found, between)
+
+
+class _Matrix(NamedTuple):
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
 def _columns(x: Any, size: int) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -18,6 +19,8 @@ BLOCK, _MOST_BLOCKS = 256, 2**16
 #: Products and sums are rounded separately, as with CuPy's own kernels.
 OPTIONS = ("--fmad=false",)
 
+#: What names of ops contain, and names of kernels must not.
+_NO_LETTERS = r"\W+"
 #: The first lines of kernels that contain a text.
 _PRELUDES = {"_half(": HALF, "_bfloat(": BFLOAT}
 
@@ -56,7 +59,7 @@ class KernelLaunch:
     ) -> None:
         self.label = label
         digest = sha256(text.encode()).hexdigest()[:12]
-        self.name = f"gradtape_{label}_{digest}"
+        self.name = f"gradtape_{re.sub(_NO_LETTERS, '_', label)}_{digest}"
         self.source = text.replace("KERNEL", self.name)
         self.arrays = list(arrays)
         if blocks is None:
@@ -103,6 +106,7 @@ def unravelled(axes: Sequence[tuple[int, int]], name: str) -> list[str]:
 
 
 def identity(step: PlanStep) -> str:
+    """Return the number that a reduction starts from."""
     # negative zero plus any number is that number, also if it is negative zero
     start = {"add": -0.0, "maximum": float("-inf"), "minimum": float("inf")}[step.op]
     text = literal(step.out.dtype.kind == "b" or start, step.out.dtype)  # the minimum of booleans
@@ -111,6 +115,7 @@ def identity(step: PlanStep) -> str:
 
 
 def folded(step: PlanStep, so_far: str, x: str) -> str:
+    """Return the result of a reduction so far with one more number."""
     if step.op == "add":
         return f"{so_far} + {x}"
     sign = ">" if step.op == "maximum" else "<"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..compiled.formulas import kind_of
-from ..compiled.kernels import BLOCK
+from ..compiled.source import BLOCK
 from ..launching import PreparedKernel, blocks_for
 from .sources import kernel, portable, takes, whole
 

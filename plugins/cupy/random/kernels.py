@@ -13,7 +13,7 @@ from ....core.extend import batch_rows, numpy_dtype, registry
 from ...ops.random import philox
 from ...ops.random.stateless import part_of_batch
 from ..compiled.formulas import memory_type
-from ..compiled.kernels import BLOCK, KernelLaunch, compiled
+from ..compiled.source import BLOCK, KernelLaunch, compiled
 from .samplers import SAMPLERS, SPLIT, Sampler, sampler_of, sampler_of_integers, uniform
 from .sources import Kernel, blocks_of, kernels, parameters, scratch_for, sizes_for
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..compiled.formulas import BFLOAT, HALF, literal, memory_type, stored
-from ..compiled.kernels import BLOCK
+from ..compiled.source import BLOCK
 from . import texts
 from .samplers import Sampler
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import cuda_on_cpu
@@ -11,6 +12,8 @@ import pretend_gpu
 import pytest
 
 import gradtape as gt
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "ops"))
 
 
 @pytest.fixture(params=[1, 2])
