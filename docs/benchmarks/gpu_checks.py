@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
 import networks
 task = networks.TASKS["mlp256"][0]
 for how in sys.argv[1:]:
-    made = networks.gradtape(task, None, "gpu", how)
+    made = networks.gradtape(task, networks.Numbers(), "gpu", how)
     for _ in range(5):
         made.step()
     made.finish()

@@ -100,6 +100,7 @@ class Recorder:
 @contextlib.contextmanager
 def pretending() -> Iterator[tuple[Recorder, Any, Any]]:
     """Let the pretend library be CuPy; yield its recorder, itself, and how its kernels run."""
+    import gradtape as gt
     from gradtape.plugins.cupy.compiled import products
 
     with pretend_gpu.as_cupy(devices=1) as library:
@@ -117,9 +118,12 @@ def pretending() -> Iterator[tuple[Recorder, Any, Any]]:
         _wrap_graph(recorder, cuda.Stream)
         kept, products.CublasHandle = products.CublasHandle, seen.Handle
         try:
+            with gt.backend("cupy"):
+                gt.random.set_seed(0)  # the generator that all share is where it was last made
             yield recorder, library, seen
         finally:
             products.CublasHandle = kept
+            gt.random.set_seed(0)
 
 
 def _wrap_functions(recorder: Recorder, module: Any, prefix: str) -> None:
@@ -271,13 +275,14 @@ def steps(rows: list[str], small: bool, seconds: float) -> Iterator[list[str]]:
     """Give the lines of the table of training steps."""
     yield ["training step", *COLUMNS, "gradtape's own µs"]
     for row in rows:
+        task = networks.TASKS[row][small]
         for name, how in WAYS.items():
-            title = f"{networks.TASKS[row][small].title}: {name.removeprefix('gradtape ')}"
+            title = f"{task.title}: {name.removeprefix('gradtape ')}"
             with pretending() as (recorder, library, seen):
                 # kernels of compiled steps have nothing to tell the host, and would take long here
                 seen.dry = how != "eager"
                 try:
-                    made = networks.gradtape(networks.TASKS[row][small], None, "gpu", how)
+                    made = networks.gradtape(task, networks.Numbers(), "gpu", how)
                     found: Cost | str = cost(recorder, library, made.step, seconds)
                 except Exception as error:  # which the table tells; others go on
                     found = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
