@@ -36,8 +36,8 @@ from timing import as_markdown, resident
 #: Contenders: the library, and how it runs the step.
 CONTENDERS = {
     "gradtape eager": ("gradtape", "eager"),
-    "gradtape compiled": ("gradtape", "default"),
-    "gradtape CUDA graph": ("gradtape", "cuda_graphs"),
+    "gradtape default": ("gradtape", "default"),
+    "gradtape kernels": ("gradtape", "kernels"),
     "PyTorch eager": ("torch", "eager"),
     "PyTorch compiled": ("torch", "default"),
     "PyTorch CUDA graph": ("torch", "reduce-overhead"),
