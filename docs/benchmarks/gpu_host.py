@@ -104,7 +104,6 @@ class Recorder:
 @contextlib.contextmanager
 def pretending() -> Iterator[tuple[Recorder, Any]]:
     """Let the pretend library be CuPy; yield its recorder, and itself."""
-    import gradtape as gt
     from gradtape.plugins.cupy.compiled import products
 
     with pretend_gpu.as_cupy(devices=1) as library:
@@ -120,12 +119,9 @@ def pretending() -> Iterator[tuple[Recorder, Any]]:
         _wrap_graph(recorder, cuda.Stream)
         kept, products.CublasHandle = products.CublasHandle, seen.Handle
         try:
-            with gt.backend("cupy"):
-                gt.random.set_seed(0)  # the generator that all share is where it was last made
             yield recorder, library
         finally:
             products.CublasHandle = kept
-            gt.random.set_seed(0)
 
 
 def _wrap_functions(recorder: Recorder, module: Any, prefix: str) -> None:
@@ -310,6 +306,7 @@ def ops() -> dict[str, Callable[[], Any]]:
     x, b = gt.constant(np.ones((8, 8), np.float32)), gt.constant(np.ones(8, np.float32))
     where = gt.constant(np.array([1, 3]))
     variable = gt.Variable(np.ones((8, 8), np.float32))
+    generator = gt.random.Generator(0)  # the one that all share may be on the host
 
     def gradient() -> Any:
         with gt.GradientTape() as tape:
@@ -331,8 +328,8 @@ def ops() -> dict[str, Callable[[], Any]]:
         "`gt.concat([x, x], axis=0)`": lambda: gt.concat([x, x], axis=0),
         "`gt.where(x > 0, x, b)`": lambda: gt.where(x > 0, x, b),
         "`gt.zeros((8, 8))`": lambda: gt.zeros((8, 8)),
-        "`gt.random.normal((8, 8))`": lambda: gt.random.normal((8, 8)),
-        "`gt.nn.dropout(x, 0.5)`": lambda: gt.nn.dropout(x, 0.5),
+        "`generator.normal((8, 8))`": lambda: generator.normal((8, 8)),
+        "`gt.nn.dropout(x, 0.5, generator)`": lambda: gt.nn.dropout(x, 0.5, generator),
         "a gradient of `gt.tanh(x)`, on a tape": gradient,
     }
 

@@ -19,6 +19,7 @@ class Gradtape:
 
         self.gt, self.half, self._batch_norm = gt, half, ops["batch_norm_training"]
         self._round = ops["round_to_bfloat16"]
+        self.generator: Any = None  # of the random numbers of a step
 
     def cast(self, x: Any, dtype: str | None) -> Any:
         if self.half == "bfloat16":  # which no tensor has: float32 is rounded, as in layers
@@ -70,7 +71,7 @@ class Gradtape:
         return self.cast(gt.nn.softmax(gt.where(mask, scores, -float("inf"))), None) @ v
 
     def dropout(self, x: Any, rate: float) -> Any:
-        return self.gt.nn.dropout(x, rate)
+        return self.gt.nn.dropout(x, rate, self.generator)
 
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
         losses = self.gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
