@@ -40,7 +40,7 @@ NUMBERS = {
     "float32": Numbers(),
     "tf32": Numbers(tf32=True),
     "float16": Numbers("float16"),
-    # gradtape rounds float32 numbers to bfloat16, whose products TF32 does not change
+    # gradtape's tensors are float32, rounded to bfloat16; TF32 does not change their products
     "bfloat16": Numbers("bfloat16", tf32=True),
 }
 
