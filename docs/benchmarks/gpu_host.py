@@ -212,27 +212,29 @@ def cost(recorder: Recorder, library: Any, run: Callable[[], Any], seconds: floa
     seconds
         How long to measure.
     """
+    names: list[str] = []
     for _ in range(ATTEMPTS):
         for _ in range(SETTLING):
             run()
         with library.counting() as copies:
-            one = recorder.record(run)
-        asked = _columns(one, Counter(copies))
-        other = recorder.record(run)
-        if [name for name, _ in one] == [name for name, _ in other]:
+            names = [name for name, _ in recorder.record(run)]
+        asked = _columns(names, Counter(copies))
+        if names == [name for name, _ in recorder.record(run)]:
             break
-    else:
-        return Cost(asked, None)
     # in turns: an array that a step made is not that of the step before
-    with recorder.replaying([*one, *other]):
-        return Cost(asked, _own(run, seconds))
+    one, other = recorder.record(run), recorder.record(run)
+    try:
+        with recorder.replaying([*one, *other]):
+            return Cost(asked, _own(run, seconds))
+    except Differs:
+        return Cost(asked, None)
 
 
-def _columns(calls: list[tuple[str, Any]], copies: Counter[str]) -> Counter[str]:
+def _columns(names: list[str], copies: Counter[str]) -> Counter[str]:
     asked: Counter[str] = Counter()
     columns = {"kernel.call": "kernels", "product.multiply": "products", "graph.launch": "graphs"}
     columns["matmul"] = columns["array.matmul"] = "products"
-    for name, _ in calls:
+    for name in names:
         asked[columns.get(name, "other calls")] += 1
     to = sum(copies[name] for name in ("array", "set", "index from a list"))
     asked.update({"copies to": to, "copies from": sum(copies.values()) - to})
@@ -268,7 +270,7 @@ def line(title: str, found: Cost | str) -> list[str]:
     """Return the cells of a table's line."""
     if isinstance(found, str):
         return [title, *["-"] * len(COLUMNS), found]
-    own = "other calls each time" if found.own is None else f"{found.own:,.1f}"
+    own = "calls differ" if found.own is None else f"{found.own:,.1f}"
     if found.own is not None and found.own >= 100:
         own = f"{found.own:,.0f}"
     return [title, *(f"{found.asked[column]:,}" for column in COLUMNS), own]
