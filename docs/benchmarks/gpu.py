@@ -3,8 +3,9 @@
 ``python docs/benchmarks/gpu.py --out report.md`` is the first thing to run on a machine with an
 NVIDIA GPU. It runs ``gradtape doctor``, the tests marked ``gpu``, ``check_backend("cupy")`` and the
 digits demo, counts copies between host and device, and then lets contenders take turns, each in a
-process of its own, after their losses were compared. What is missing, or does not fit into the
-time, is said in words. ``--device cpu`` runs the same code on the processor, at small sizes.
+process of its own, after their losses were compared. The most important comes first: what is
+missing, or does not fit into the time, is said in words. ``--device cpu`` runs the same code on the
+processor, at small sizes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +36,8 @@ from timing import as_markdown, resident
 #: Contenders: the library, and how it runs the step.
 CONTENDERS = {
     "gradtape eager": ("gradtape", "eager"),
-    "gradtape compiled": ("gradtape", "default"),
-    "gradtape CUDA graph": ("gradtape", "cuda_graphs"),
+    "gradtape default": ("gradtape", "default"),
+    "gradtape kernels": ("gradtape", "kernels"),
     "PyTorch eager": ("torch", "eager"),
     "PyTorch compiled": ("torch", "default"),
     "PyTorch CUDA graph": ("torch", "reduce-overhead"),
@@ -46,14 +48,18 @@ INSTALL = {
     "torch": "pip install torch",
     "jax": 'pip install "jax[cuda12]" (or 13)',
 }
-HALVES = {"float32": None, "float16": "float16"}
 #: How far the losses of the first steps may differ from the first contender's, relatively. Adam
 #: adds epsilon elsewhere in PyTorch, which is seen where gradients are small.
-TOLERANCES = {"float32": 3e-2, "float16": 1e-1}
-#: How many steps are compared, and how many are asked for at once to see what the asking takes.
-COMPARED, ASKED = 4, 30
+TOLERANCES = {"float32": 3e-2, "tf32": 3e-2, "float16": 1e-1, "bfloat16": 1e-1}
+#: How many steps are compared.
+COMPARED = 4
+#: How often steps are asked for to see what that takes, and how many at once: a GPU's queue is full
+#: after some hundred kernels, and then asking waits for it.
+ASKED, AT_ONCE = 9, 3
 #: For how many seconds a contender may import, or compile a row.
 PATIENCE = 150.0
+#: How many seconds there must be to begin a row.
+LEAST = 30.0
 
 
 # -- a contender's process -------------------------------------------------------------------------
@@ -87,7 +93,7 @@ def prepare(name: str, device: str) -> None:
 
 
 class Memory:
-    """The peak of a contender's memory in bytes: the device's, or this process's."""
+    """The most memory that a contender takes, in bytes: of the device, or this process's."""
 
     def __init__(self, library: str, device: str) -> None:
         self.library, self.device = library, device
@@ -95,7 +101,9 @@ class Memory:
         if device == "cpu":
             resident(reset=True)
         elif library == "gradtape":
-            self._pool().free_all_blocks()
+            import cupy
+
+            cupy.get_default_memory_pool().free_all_blocks()
         elif library == "torch":
             import torch
 
@@ -103,23 +111,27 @@ class Memory:
             torch.cuda.reset_peak_memory_stats()
 
     def peak(self) -> int:
-        """Return the peak since it was made; JAX's is that of the process."""
+        """Return what was taken from the system at most; JAX's is the most of all rows so far."""
         if self.device == "cpu":
             return resident(peak=True) - self.before
         if self.library == "gradtape":
-            return int(self._pool().total_bytes())
+            return sum(int(pool.total_bytes()) for pool in self._pools())
         if self.library == "torch":
             import torch
 
-            return int(torch.cuda.max_memory_allocated())
+            return int(torch.cuda.max_memory_reserved())
         import jax
 
-        return int((jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0))
+        stats = jax.devices()[0].memory_stats() or {}
+        return int(stats.get("peak_pool_bytes") or stats.get("peak_bytes_in_use", 0))
 
-    def _pool(self) -> Any:
+    def _pools(self) -> list[Any]:
+        """Return CuPy's pools: the one that all share, and that of each CUDA graph."""
         import cupy
 
-        return cupy.get_default_memory_pool()
+        shared = cupy.get_default_memory_pool()
+        kind = type(shared)
+        return [shared, *(x for x in gc.get_objects() if type(x) is kind and x is not shared)]
 
 
 def begin(name: str, device: str, row: str, dtype: str, settle: float) -> tuple[Timer, Any]:
@@ -129,7 +141,7 @@ def begin(name: str, device: str, row: str, dtype: str, settle: float) -> tuple[
     memory = Memory(library, device)
     start = time.perf_counter()
     task = networks.TASKS[row][device == "cpu"]
-    made = networks.LIBRARIES[library](task, HALVES[dtype], device, how)
+    made = networks.make(library, task, networks.NUMBERS[dtype], device, how)
     losses = [float(made.step())]
     first = time.perf_counter() - start
     losses += [float(made.step()) for _ in range(COMPARED - 1)]
@@ -141,14 +153,16 @@ def begin(name: str, device: str, row: str, dtype: str, settle: float) -> tuple[
 
 
 def asking(timer: Timer) -> float:
-    """Return how many seconds it takes to ask for a step, of many before any is waited for."""
-    start = time.perf_counter()
+    """Return how many seconds it takes to ask for a step, before any is waited for."""
+    found = []
     for _ in range(ASKED):
-        timer.run()
-    seconds = (time.perf_counter() - start) / ASKED
-    if timer.finish is not None:
-        timer.finish()
-    return seconds
+        start = time.perf_counter()
+        for _ in range(AT_ONCE):
+            timer.run()
+        found.append((time.perf_counter() - start) / AT_ONCE)
+        if timer.finish is not None:
+            timer.finish()
+    return float(np.median(found))
 
 
 def serve(name: str, device: str, settle: float) -> None:
@@ -210,34 +224,49 @@ class Contest:
     ) -> None:
         self.options, self.say = options, say
         settings = {"TORCHINDUCTOR_CACHE_DIR": folder, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        cores = None
+        self.cores = None
         if options.device == "cpu":
             settings.update(JAX_PLATFORMS="cpu", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-            cores = 1
+            self.cores = 1
+        self.settings = settings
         self.running: list[Process] = []
-        begun = []
-        for name in options.contenders:
-            told = [__file__, "--serve", name, options.device, str(options.settle)]
-            begun.append(Process(name, told, settings, cores))
-        for process in begun:  # they import at once
-            reason = _answer(process).get("missing")
+        self._ready([self._start(name) for name in options.contenders])
+
+    def _start(self, name: str) -> Process:
+        told = [__file__, "--serve", name, self.options.device, str(self.options.settle)]
+        return Process(name, told, self.settings, self.cores)
+
+    def _ready(self, begun: list[Process]) -> None:
+        """Wait until they have imported what they need, which they do at once."""
+        for process in begun:
+            reason = _answer(process, PATIENCE).get("missing")
             if reason is None:
                 self.running.append(process)
             else:
-                say(f"left out: {process.name}: {reason}\n")
+                self.say(f"left out: {process.name}: {reason}\n")
                 process.end()
 
-    def row(self, row: str, dtype: str) -> Outcome:
-        """Let those that can run a row, and get its results, take turns."""
+    def row(self, row: str, dtype: str, left: float) -> Outcome:
+        """Let those that can run a row, and get its results, take turns.
+
+        Parameters
+        ----------
+        row, dtype
+            Keys of ``networks.TASKS`` and ``networks.NUMBERS``.
+        left
+            How many seconds there are.
+        """
         title = f"{networks.TASKS[row][self.options.device == 'cpu'].title}, {dtype}"
+        end = time.monotonic() + min(left, PATIENCE)
         for process in self.running:
             with contextlib.suppress(Missing):
                 process.tell([row, dtype])
         ready: list[Process] = []
+        ended: list[Process] = []
         starts: dict[str, Any] = {}
         wanted: list[float] | None = None
-        for process in list(self.running):
-            told = _answer(process)
+        for process in self.running:
+            told = _answer(process, max(1.0, end - time.monotonic()))
             reason = told.get("failed") or told.get("missing")
             if reason is None:
                 wanted = wanted or told["losses"]
@@ -246,14 +275,16 @@ class Contest:
             if reason is not None:
                 self.say(f"left out of {title}: {process.name}: {reason}\n")
                 if "missing" in told:
-                    self.running.remove(process)
+                    ended.append(process)
                 continue
             ready.append(process)
             starts[process.name] = told
+        self.running = [process for process in self.running if process not in ended]
         for process in ready:  # one at a time
             process.tell("asking")
             starts[process.name]["asking"] = float(process.answer(PATIENCE))
         seconds = take_turns(ready, self.options.rounds, self.options.slice)
+        self._ready([self._start(process.name) for process in ended])
         return Outcome(seconds, starts)
 
     def end(self) -> None:
@@ -262,9 +293,9 @@ class Contest:
             process.end()
 
 
-def _answer(process: Process) -> dict[str, Any]:
+def _answer(process: Process, patience: float) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = process.answer(PATIENCE)
+        found: dict[str, Any] = process.answer(patience)
     except Missing as error:
         return {"missing": str(error)}
     return found
@@ -273,7 +304,7 @@ def _answer(process: Process) -> dict[str, Any]:
 def details(title: str, outcome: Outcome, device: str) -> Iterator[list[str]]:
     """Give the lines of a row's table: a contender each."""
     asking = ["asking for it, µs"] if device == "gpu" else []
-    yield [title, "µs", "±", "÷ best of others", *asking, "first step, s", "peak, MiB"]
+    yield [title, "µs", "±", "÷ best of others", *asking, "first step, s", "memory, MiB"]
     for name, rounds in outcome.seconds.items():
         low, middle, high = np.quantile(np.array(rounds) * 1e6, (0.25, 0.5, 0.75))
         start = outcome.starts[name]
@@ -357,14 +388,25 @@ def arguments() -> argparse.Namespace:
     add("--out", metavar="FILE", help="write the report there, in Markdown")
     add("--checks", nargs="*", choices=CHECKS, default=list(CHECKS), help="these alone, or none")
     add("--rows", nargs="*", choices=networks.TASKS, default=list(networks.TASKS))
-    add("--dtypes", nargs="+", choices=HALVES, default=list(HALVES))
+    add("--dtypes", nargs="+", choices=networks.NUMBERS, default=list(networks.NUMBERS))
+    add("--tf32", action="store_true", help="as --dtypes tf32: all may round operands of products")
     add("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    add("--rounds", type=int, default=7, help="turns of each contender (%(default)s)")
+    add("--rounds", type=int, default=5, help="turns of each contender (%(default)s)")
     add("--slice", type=float, default=0.15, help="seconds of a turn (%(default)s)")
     add("--settle", type=float, default=0.5, help="seconds without progress before turns begin")
     add("--minutes", type=float, default=9.5, help="begin nothing after that (%(default)s)")
+    add(
+        "--for-steps",
+        type=float,
+        default=4.0,
+        metavar="MINUTES",
+        help="of these, what checks leave for the steps (%(default)s)",
+    )
     add("--serve", nargs=3, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.tf32:
+        options.dtypes = ["tf32"]
+    return options
 
 
 def contest(options: argparse.Namespace, report: Report, end: float) -> None:
@@ -373,17 +415,20 @@ def contest(options: argparse.Namespace, report: Report, end: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         running = Contest(options, folder, report.say)
         try:
-            for row in options.rows:
-                for dtype in options.dtypes:
-                    title = f"{networks.TASKS[row][options.device == 'cpu'].title}, {dtype}"
-                    if time.monotonic() > end:
-                        report.say(f"left out: {title}: no time was left\n")
-                        continue
-                    outcome = running.row(row, dtype)
-                    if outcome.seconds:
-                        found[title] = outcome
-                        lines = list(details(title, outcome, options.device))
-                        report.say(as_markdown(lines) + "\n")
+            for dtype, row in product(options.dtypes, options.rows):
+                task = networks.TASKS[row][options.device == "cpu"]
+                if dtype not in task.numbers:
+                    continue
+                title = f"{task.title}, {dtype}"
+                left = end - time.monotonic()
+                if left < LEAST:
+                    report.say(f"left out: {title}: no time was left\n")
+                    continue
+                outcome = running.row(row, dtype, left)
+                if outcome.seconds:
+                    found[title] = outcome
+                    lines = list(details(title, outcome, options.device))
+                    report.say(as_markdown(lines) + "\n")
         finally:
             running.end()
     if found:
@@ -400,7 +445,8 @@ def main(options: argparse.Namespace) -> int:
     if reason is not None:
         report.say(reason)
     for name in options.checks if reason is None else ["doctor"]:
-        ended, told = checked(name, options.device, end - time.monotonic())
+        left = end - time.monotonic() - 60 * options.for_steps * bool(options.rows)
+        ended, told = checked(name, options.device, left)
         failed = failed or not ended.startswith(("passed", "left out"))
         report.say(told)
     if options.rows and reason is None:

@@ -15,7 +15,7 @@ __all__ = ["CHECKS", "Check", "checked"]
 
 TESTS = Path(__file__).resolve().parents[2] / "tests"
 #: Where tests marked ``gpu`` are.
-WITH_GPU = ("ops/test_ops_on_cupy.py", "plugins/cupy_compiled", "plugins/test_cupy*.py")
+WITH_GPU = ("ops/test_ops_on_cupy.py", "plugins/cupy_*", "plugins/test_cupy*.py")
 #: Counts copies between host and device in steps, by what CUDA itself tells PyTorch's profiler.
 TRANSFERS = """
 import sys
@@ -25,7 +25,7 @@ if not torch.cuda.is_available():
 import networks
 task = networks.TASKS["mlp256"][0]
 for how in sys.argv[1:]:
-    made = networks.gradtape(task, None, "gpu", how)
+    made = networks.gradtape(task, networks.Numbers(), "gpu", how)
     for _ in range(5):
         made.step()
     made.finish()
@@ -86,18 +86,18 @@ CHECKS = {
     "doctor": Check(
         "`gradtape doctor`", lambda folder, device: ["-m", "gradtape", "doctor", "--no-measure"], 60
     ),
+    "transfers": Check(
+        "copies between host and device",
+        lambda folder, device: _code(TRANSFERS, "eager", "default", "cuda_graphs"),
+        60,
+        gpu=True,
+    ),
     "tests": Check("tests marked `gpu`", _tests, 300, gpu=True),
     "backend": Check("`gt.testing.check_backend`", _samples, 150),
     "demo": Check(
         "the digits demo; its file is verified on the CPU",
         lambda folder, device: _code(DEMO, folder, _backend(device)),
         90,
-    ),
-    "transfers": Check(
-        "copies between host and device",
-        lambda folder, device: _code(TRANSFERS, "eager", "default", "cuda_graphs"),
-        60,
-        gpu=True,
     ),
 }
 

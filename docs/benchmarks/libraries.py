@@ -20,12 +20,19 @@ class Gradtape:
         self.gt, self.half = gt, half
         self._batch_norm = ops["batch_norm_training"]
         self._cells: dict[int, Any] = {}
+        self._round = ops["round_to_bfloat16"]
+        self.generator: Any = None  # of the random numbers of a step
 
     def cast(self, x: Any, dtype: str | None) -> Any:
+        if self.half == "bfloat16":  # which no tensor has: float32 is rounded, as in layers
+            return x if dtype else self._round(x)
         return x if self.half is None else self.gt.cast(x, dtype or self.half)
 
+    def operand(self, x: Any) -> Any:
+        return self._round(x) if self.half == "bfloat16" else x
+
     def dense(self, x: Any, w: Any, b: Any) -> Any:
-        return x @ self.cast(w, None) + self.cast(b, None)
+        return self.operand(x) @ self.cast(w, None) + self.cast(b, None)
 
     def relu(self, x: Any) -> Any:
         return self.gt.nn.relu(x)
@@ -36,7 +43,7 @@ class Gradtape:
         return self.cast(y, None)
 
     def convolution(self, x: Any, w: Any, b: Any) -> Any:
-        found = self.gt.nn.conv2d(x, self.cast(w, None), padding="same")
+        found = self.gt.nn.conv2d(self.operand(x), self.cast(w, None), padding="same")
         return found + self.cast(b, None)
 
     def max_pool(self, x: Any) -> Any:
@@ -44,6 +51,36 @@ class Gradtape:
 
     def flatten(self, x: Any) -> Any:
         return self.gt.reshape(x, (x.shape[0], -1))
+
+    def swap(self, x: Any, one: int, other: int) -> Any:
+        return self.gt.swapaxes(x, one, other)
+
+    def exp(self, x: Any) -> Any:
+        return self.gt.exp(x)
+
+    def gelu(self, x: Any) -> Any:
+        return self.gt.nn.gelu(x)
+
+    def layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
+        x = self.cast(x, "float32")
+        y = self.gt.nn.layer_normalization(x, gamma, beta, epsilon=BN_EPSILON)
+        return self.cast(y, None)
+
+    def causal_attention(self, q: Any, k: Any, v: Any) -> Any:
+        gt, (q, k, v) = self.gt, map(self.operand, (q, k, v))
+        scores = q @ gt.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5
+        mask = gt.tril(gt.ones((q.shape[-2], k.shape[-2]), "bool"))
+        return self.cast(gt.nn.softmax(gt.where(mask, scores, -float("inf"))), None) @ v
+
+    def dropout(self, x: Any, rate: float) -> Any:
+        return self.gt.nn.dropout(x, rate, self.generator)
+
+    def cross_entropy(self, logits: Any, labels: Any) -> Any:
+        losses = self.gt.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        return self.gt.mean(losses)
+
+    def sigmoid_cross_entropy(self, logits: Any, labels: Any) -> Any:
+        return self.gt.nn.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits)
 
     def lstm(self, x: Any, w: Any, b: Any, u: Any) -> Any:
         gt = self.gt
@@ -54,7 +91,7 @@ class Gradtape:
         if units not in self._cells:
             self._cells[units] = gt.layers.LSTMCell(units)
         for step in given:
-            h, c = self._cells[units].next_states(step + h @ u, c)
+            h, c = self._cells[units].next_states(step + self.operand(h) @ u, c)
         return h
 
 
@@ -66,6 +103,9 @@ class Torch:
 
         self.torch, self.f = torch, torch.nn.functional
         self.no_bias: Any = None
+
+    def cast(self, x: Any, dtype: str | None) -> Any:
+        return x.float() if dtype == "float32" else x  # autocast does the rest
 
     def weight(self, w: np.ndarray) -> np.ndarray:
         turned = w.transpose(3, 2, 0, 1) if w.ndim == 4 else w.T
@@ -122,6 +162,9 @@ class Torch:
     def causal_attention(self, q: Any, k: Any, v: Any) -> Any:
         return self.f.scaled_dot_product_attention(q, k, v, is_causal=True)
 
+    def dropout(self, x: Any, rate: float) -> Any:
+        return self.f.dropout(x, rate)
+
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
         return self.f.cross_entropy(logits, labels)
 
@@ -152,6 +195,7 @@ class Jax:
         import jax
 
         self.jax, self.jnp, self.half = jax, jax.numpy, half
+        self.key: Any = None  # of the random numbers of a step
 
     def cast(self, x: Any, dtype: str | None) -> Any:
         return x if self.half is None else x.astype(dtype or self.half)
@@ -209,14 +253,19 @@ class Jax:
         return self.jax.nn.gelu(x, approximate=False)
 
     def layer_norm(self, x: Any, gamma: Any, beta: Any) -> Any:
+        x = self.cast(x, "float32")
         mean, var = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
-        return (x - mean) * self.jax.lax.rsqrt(var + BN_EPSILON) * gamma + beta
+        return self.cast((x - mean) * self.jax.lax.rsqrt(var + BN_EPSILON) * gamma + beta, None)
 
     def causal_attention(self, q: Any, k: Any, v: Any) -> Any:
         jax, jnp = self.jax, self.jnp
-        scores = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+        scores = self.cast(q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, "float32")
         mask = jnp.tril(jnp.ones((q.shape[-2], k.shape[-2]), bool))
-        return jax.nn.softmax(jnp.where(mask, scores, -jnp.inf)) @ v
+        return self.cast(jax.nn.softmax(jnp.where(mask, scores, -jnp.inf)), None) @ v
+
+    def dropout(self, x: Any, rate: float) -> Any:
+        keep = self.jax.random.bernoulli(self.key, 1 - rate, x.shape)
+        return self.jnp.where(keep, x / (1 - rate), 0)
 
     def cross_entropy(self, logits: Any, labels: Any) -> Any:
         rows = self.jnp.arange(len(labels))

@@ -48,16 +48,6 @@ def _others(
     return training.torch(lambda *given: loss_of(functions, *given), weights, data, how)
 
 
-def _kernels(*shapes: tuple[int, int], seed: int = 1) -> list[np.ndarray]:
-    """Return kernels of these shapes, each with its bias."""
-    random = np.random.default_rng(seed)
-    found = []
-    for n, m in shapes:
-        found.append((random.standard_normal((n, m)) * (0.8 / np.sqrt(n))).astype(np.float32))
-        found.append(np.zeros(m, np.float32))
-    return found
-
-
 # -- classifiers: a convolution network, and LSTMs -------------------------------------------------
 
 
@@ -161,39 +151,15 @@ def lstm_loop(library: str, how: str) -> Made:
 
 
 def _block(lib: Any, weights: Any, x: Any, target: Any) -> Any:
-    """Return the loss of the block: attention and an MLP, each after a LayerNorm."""
-    left = iter(weights)
-
-    def dense(x: Any) -> Any:
-        return lib.dense(x, next(left), next(left))
-
-    def normal(x: Any) -> Any:
-        return lib.layer_norm(x, next(left), next(left))
-
-    def heads(x: Any) -> Any:
-        return lib.swap(x.reshape(BATCH, TOKENS, HEADS, WIDTH // HEADS), 1, 2)
-
-    h = normal(x)
-    q, k, v = heads(dense(h)), heads(dense(h)), heads(dense(h))
-    h = lib.swap(lib.causal_attention(q, k, v), 1, 2).reshape(BATCH, TOKENS, WIDTH)
-    x = x + dense(h)
-    x = x + dense(lib.gelu(dense(normal(x))))
-    return ((x - target) ** 2).mean()
-
-
-def _block_weights() -> list[np.ndarray]:
-    ones, zeros = np.ones(WIDTH, np.float32), np.zeros(WIDTH, np.float32)
-    square = (WIDTH, WIDTH)
-    attention = _kernels(square, square, square, square)
-    mlp = _kernels((WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH), seed=2)
-    return [ones, zeros, *attention, ones.copy(), zeros.copy(), *mlp]
+    """Return the loss of the block."""
+    return ((networks.block(lib, iter(weights), x, HEADS) - target) ** 2).mean()
 
 
 def attention(library: str, how: str) -> Made:
     """A block of causal attention and an MLP, each after a LayerNorm and around a residual."""
     random = np.random.default_rng(0)
     data = random.standard_normal((2, BATCH, TOKENS, WIDTH)).astype(np.float32)
-    weights = _block_weights()
+    weights = networks.block_weights(WIDTH)
     if library != "gradtape":
         return _others(library, how, _block, weights, list(data))
     import gradtape as gt
@@ -227,25 +193,14 @@ def attention(library: str, how: str) -> Made:
 # -- a variational autoencoder ---------------------------------------------------------------------
 
 
-def _autoencoder_loss(lib: Any, weights: Any, images: Any, noise: Any) -> Any:
-    w = weights
-    code = lib.dense(lib.relu(lib.dense(images, *w[0:2])), *w[2:4])
-    mean, spread = code[:, :CODE], code[:, CODE:]
-    drawn = mean + lib.exp(spread) * noise
-    logits = lib.dense(lib.relu(lib.dense(drawn, *w[4:6])), *w[6:8])
-    pixels = lib.sigmoid_cross_entropy(logits, images)
-    distance = lib.exp(2 * spread) + mean**2 - 1 - 2 * spread
-    return (pixels.sum(-1) + distance.sum(-1) / 2).mean()
-
-
 def autoencoder(library: str, how: str) -> Made:
     """A variational autoencoder; its noise is given."""
     random = np.random.default_rng(0)
     images = random.random((DRAWN, PIXELS), dtype=np.float32)
     data = [images, random.standard_normal((DRAWN, CODE)).astype(np.float32)]
-    weights = _kernels((PIXELS, HIDDEN), (HIDDEN, 2 * CODE), (CODE, HIDDEN), (HIDDEN, PIXELS))
+    weights = networks.autoencoder_weights(PIXELS, HIDDEN, CODE)
     if library != "gradtape":
-        return _others(library, how, _autoencoder_loss, weights, data)
+        return _others(library, how, networks.autoencoder_loss, weights, data)
     import gradtape as gt
     from gradtape import layers
 
