@@ -30,7 +30,7 @@ from ...planned import (
     view_kernel,
 )
 from .formulas import expression
-from .rules import RULES as ARRANGING
+from .rules import RULES as OF_ARRAYS
 
 
 class DeviceLowering(Lowering):
@@ -222,7 +222,7 @@ RULES: dict[str, Rule] = {
     **{
         name: for_arrays_only(rule)
         for name, rule in {
-            **ARRANGING,
+            **OF_ARRAYS,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
             "all": _all,
