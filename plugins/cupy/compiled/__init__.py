@@ -23,9 +23,10 @@ from ....core.extend import hookimpl, lazy_entry
 
 #: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
 _LOWERED = (
-    "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
-    "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
-    "mean unbroadcast_like"
+    "power sigmoid all round_to_bfloat16 sum mean unbroadcast_like concatenate getitem stack "
+    "unstack conv conv_to_filters conv_to_images conv_transpose max_pool max_pool_scatter "
+    "max_pool_gather avg_pool avg_pool_scatter sparse_softmax_cross_entropy "
+    "softmax_less_labels"
 ).split()
 _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 

@@ -1,10 +1,11 @@
-"""Rules of ops for CuPy beyond elementwise ones: their steps are views, joins and products."""
+"""Rules of ops for CuPy beyond elementwise ones: views, joins, products, and written kernels."""
 
 from __future__ import annotations
 
 from ....planned import Rule
 from .arrangements import RULES as ARRANGEMENTS
 from .convolution import RULES as CONVOLUTIONS
+from .pooling import RULES as POOLING
 
 #: The rules by op name; each receives nodes whose inputs are all arrays.
-RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS}
+RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import prod
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from operator import itemgetter, methodcaller
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .....core.extend import Node, Symbol
 from ....planned import RULES as PLANNED
-from ....planned import Rule, StepKind, reshaped, shape_of, symbol_like
+from ....planned import Rule, Shape, StepKind, elementwise, reshaped, shape_of, symbol_like
 from ..formulas import memory_type
 
 if TYPE_CHECKING:
@@ -29,6 +31,50 @@ def joined(
         size = sum(shape_of(x)[axis] for x in parts)
         out = symbol_like(parts[0], (*first[:axis], size, *first[axis + 1 :]))
     return lowering.add(StepKind.JOIN, "concatenate", np.concatenate, parts, out, axis=axis)
+
+
+def part(
+    lowering: DeviceLowering, x: Symbol, index: tuple[Any, ...], out: Symbol | None = None
+) -> Symbol:
+    """Add a view of the elements at an index of slices and integers."""
+    if out is None:
+        out = symbol_like(x, np.broadcast_to(np.int8(0), shape_of(x))[index].shape)
+    return lowering.add(StepKind.VIEW, "getitem", itemgetter(index), (x,), out, index=index)
+
+
+def transposed(lowering: DeviceLowering, x: Symbol, order: Sequence[int]) -> Symbol:
+    """Add a view with the axes in another order."""
+    if list(order) == list(range(len(order))):
+        return x
+    out = symbol_like(x, tuple(shape_of(x)[a] for a in order))
+    run = methodcaller("transpose", tuple(order))
+    return lowering.add(StepKind.VIEW, "transpose", run, (x,), out, axes=tuple(order))
+
+
+def broadcasted(lowering: DeviceLowering, x: Symbol, shape: Shape) -> Symbol:
+    """Add a view that repeats a value."""
+    if shape == shape_of(x):
+        return x
+    out, xp = symbol_like(x, shape), lowering.owner.xp
+    lowering.maps[out] = lambda x: np.broadcast_to(x, shape)
+    run = partial(xp.broadcast_to, shape=shape)
+    return lowering.add(StepKind.VIEW, "broadcast_to", run, (x,), out, shape=shape)
+
+
+def merged(lowering: DeviceLowering, x: Symbol, shape: Shape) -> Symbol:
+    """Add a view with merged axes, of a copy where no strides can express it."""
+    model = _model(lowering, x)
+    if not np.may_share_memory(model.reshape(shape), model):
+        x = elementwise(lowering, np.positive, x)
+    return reshaped(lowering, x, shape)
+
+
+def _model(lowering: DeviceLowering, x: Symbol) -> Any:
+    """Return an array with the strides of a value."""
+    step = lowering.made.get(x)
+    if step is None or step.kind is not StepKind.VIEW:
+        return np.empty(shape_of(x), np.int8)
+    return lowering.maps.get(x, step.run)(_model(lowering, step.inputs[0]))
 
 
 def _can_join(node: Node) -> bool:
