@@ -25,8 +25,9 @@ from ....core.extend import hookimpl, lazy_entry
 _LOWERED = (
     "power sigmoid all round_to_bfloat16 sum mean unbroadcast_like concatenate getitem stack "
     "unstack conv conv_to_filters conv_to_images conv_transpose max_pool max_pool_scatter "
-    "max_pool_gather avg_pool avg_pool_scatter sparse_softmax_cross_entropy "
-    "softmax_less_labels"
+    "max_pool_gather avg_pool avg_pool_scatter take take_adjoint take_along_axis "
+    "take_along_axis_adjoint index_add_like index_add_all_like index_set one_hot "
+    "sparse_softmax_cross_entropy softmax_less_labels"
 ).split()
 _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ....planned import Rule
 from .arrangements import RULES as ARRANGEMENTS
 from .convolution import RULES as CONVOLUTIONS
+from .indexing import RULES as INDEXING
 from .pooling import RULES as POOLING
 
 #: The rules by op name; each receives nodes whose inputs are all arrays.
-RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING}
+RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING, **INDEXING}
