@@ -26,8 +26,9 @@ _LOWERED = (
     "power sigmoid all round_to_bfloat16 sum mean unbroadcast_like concatenate getitem stack "
     "unstack conv conv_to_filters conv_to_images conv_transpose max_pool max_pool_scatter "
     "max_pool_gather avg_pool avg_pool_scatter take take_adjoint take_along_axis "
-    "take_along_axis_adjoint index_add_like index_add_all_like index_set one_hot "
-    "sparse_softmax_cross_entropy softmax_less_labels"
+    "take_along_axis_adjoint index_add_like index_add_all_like index_set one_hot matmul "
+    "matmul_adjoint_x matmul_adjoint_y einsum einsum_adjoint sparse_softmax_cross_entropy "
+    "softmax_less_labels"
 ).split()
 _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 

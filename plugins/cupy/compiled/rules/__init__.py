@@ -7,6 +7,7 @@ from .arrangements import RULES as ARRANGEMENTS
 from .convolution import RULES as CONVOLUTIONS
 from .indexing import RULES as INDEXING
 from .pooling import RULES as POOLING
+from .products import RULES as PRODUCTS
 
 #: The rules by op name; each receives nodes whose inputs are all arrays.
-RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING, **INDEXING}
+RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING, **INDEXING, **PRODUCTS}
