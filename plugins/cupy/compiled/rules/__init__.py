@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from ....planned import Rule
 from .arrangements import RULES as ARRANGEMENTS
+from .composed import RULES as COMPOSED
 from .convolution import RULES as CONVOLUTIONS
 from .indexing import RULES as INDEXING
 from .pooling import RULES as POOLING
 from .products import RULES as PRODUCTS
+from .rearrangement import RULES as REARRANGEMENT
 
 #: The rules by op name; each receives nodes whose inputs are all arrays.
-RULES: dict[str, Rule] = {**ARRANGEMENTS, **CONVOLUTIONS, **POOLING, **INDEXING, **PRODUCTS}
+RULES: dict[str, Rule] = {
+    **ARRANGEMENTS,
+    **CONVOLUTIONS,
+    **POOLING,
+    **INDEXING,
+    **PRODUCTS,
+    **REARRANGEMENT,
+    **COMPOSED,
+}
