@@ -29,9 +29,10 @@ _LOWERED = (
     "take_along_axis take_along_axis_adjoint index_add_like index_add_all_like index_set "
     "one_hot matmul matmul_adjoint_x matmul_adjoint_y einsum einsum_adjoint crop_or_pad "
     "crop_or_pad_like diag diagonal diagonal_adjoint fftshift pad pad_picked repeat roll "
-    "shift split_like tile flip unpad tril triu unrepeat_like untile_like any embedding_rows "
-    "gelu gelu_slope norm product_of_others std var sparse_softmax_cross_entropy "
-    "softmax_less_labels"
+    "shift split_like tile flip unpad tril triu unrepeat_like untile_like any count_nonzero "
+    "embedding_rows gelu gelu_slope norm product_of_others std var argmax argmin argsort "
+    "cumprod cumsum prod recurrence running_place sort sort_order unsort "
+    "sparse_softmax_cross_entropy softmax_less_labels"
 ).split()
 _FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 

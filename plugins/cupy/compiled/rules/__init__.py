@@ -7,6 +7,7 @@ from .arrangements import RULES as ARRANGEMENTS
 from .composed import RULES as COMPOSED
 from .convolution import RULES as CONVOLUTIONS
 from .indexing import RULES as INDEXING
+from .lines import RULES as LINES
 from .pooling import RULES as POOLING
 from .products import RULES as PRODUCTS
 from .rearrangement import RULES as REARRANGEMENT
@@ -20,4 +21,5 @@ RULES: dict[str, Rule] = {
     **PRODUCTS,
     **REARRANGEMENT,
     **COMPOSED,
+    **LINES,
 }
