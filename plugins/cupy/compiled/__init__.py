@@ -25,16 +25,18 @@ from ....core.extend import hookimpl, lazy_entry
 _LOWERED = (
     "power sigmoid all round_to_bfloat16 sum mean unbroadcast_like broadcast_like concatenate "
     "getitem stack unstack conv conv_to_filters conv_to_images conv_transpose max_pool "
-    "max_pool_scatter max_pool_gather avg_pool avg_pool_scatter take take_adjoint "
-    "take_along_axis take_along_axis_adjoint index_add_like index_add_all_like index_set "
-    "one_hot matmul matmul_adjoint_x matmul_adjoint_y einsum einsum_adjoint crop_or_pad "
-    "crop_or_pad_like diag diagonal diagonal_adjoint fftshift pad pad_picked repeat roll "
-    "shift split_like tile flip unpad tril triu unrepeat_like untile_like any count_nonzero "
-    "embedding_rows gelu gelu_slope norm product_of_others std var argmax argmin argsort "
-    "cumprod cumsum prod recurrence running_place sort sort_order unsort "
+    "max_pool_scatter max_pool_gather avg_pool avg_pool_scatter take take_adjoint take_along_axis "
+    "take_along_axis_adjoint index_add_like index_add_all_like index_set one_hot "
+    "matmul matmul_adjoint_x matmul_adjoint_y einsum einsum_adjoint "
+    "crop_or_pad crop_or_pad_like diag diagonal diagonal_adjoint fftshift pad pad_picked "
+    "repeat roll shift split_like tile flip unpad tril triu unrepeat_like untile_like any "
+    "count_nonzero embedding_rows gelu gelu_slope norm product_of_others std var "
+    "argmax argmin argsort cumprod cumsum prod recurrence running_place sort sort_order unsort "
     "sparse_softmax_cross_entropy softmax_less_labels"
 ).split()
-_FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
+_FORMULAS = (
+    "where cast round_to_bfloat16 power bitwise_and bitwise_or bitwise_xor fabs fmax fmin heaviside"
+).split()
 
 
 @hookimpl(trylast=True)
