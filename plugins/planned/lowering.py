@@ -322,9 +322,9 @@ class Lowering:
         if ufunc is not None:
             return None if self._ufunc(node, ufunc) else "its dtype is converted"
         if rule is not None:
-            return None if rule(self, node) else "not of this shape or dtype"
+            return None if rule(self, node) else "no steps for its shape, dtype or setting"
         if op.batch == "elementwise" and known.lowering(name, self.form, backend) is not None:
-            return None if self._formed(node) else "not of this shape or dtype"
+            return None if self._formed(node) else "no steps for its shape, dtype or setting"
         if known.replaced(name, backend) is not None:
             return "a plugin replaced its kernel"
         if known.owner("kernel", (name, backend)) is not None and not op.inline:

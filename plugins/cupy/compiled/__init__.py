@@ -26,9 +26,20 @@ from ....core.extend import hookimpl, lazy_entry
 
 #: The ops with a rule in ``lowering``, and those with a formula in ``formulas``.
 _LOWERED = (
-    "power sigmoid concatenate getitem stack unstack conv conv_to_filters conv_to_images max_pool "
-    "max_pool_scatter sparse_softmax_cross_entropy softmax_less_labels all round_to_bfloat16 sum "
-    "mean unbroadcast_like log_softmax softmax_cross_entropy softmax_less_shares"
+    "power sigmoid all round_to_bfloat16 sum mean unbroadcast_like broadcast_like concatenate "
+    "getitem stack unstack conv conv_to_filters conv_to_images conv_transpose max_pool "
+    "max_pool_scatter max_pool_gather avg_pool avg_pool_scatter take take_adjoint take_along_axis "
+    "take_along_axis_adjoint index_add_like index_add_all_like index_set one_hot "
+    "matmul matmul_adjoint_x matmul_adjoint_y einsum einsum_adjoint "
+    "crop_or_pad crop_or_pad_like diag diagonal diagonal_adjoint fftshift pad pad_picked "
+    "repeat roll shift split_like tile flip unpad tril triu unrepeat_like untile_like any "
+    "count_nonzero embedding_rows gelu gelu_slope norm product_of_others std var "
+    "argmax argmin argsort cumprod cumsum prod recurrence running_place sort sort_order unsort "
+    "log_softmax sparse_softmax_cross_entropy softmax_less_labels softmax_cross_entropy "
+    "softmax_less_shares"
+).split()
+_FORMULAS = (
+    "where cast round_to_bfloat16 power bitwise_and bitwise_or bitwise_xor fabs fmax fmin heaviside"
 ).split()
 #: Those with a rule in ``random.rules``.
 _DRAWING = (
@@ -36,7 +47,6 @@ _DRAWING = (
     "random_normal random_normal_like random_split random_truncated_normal "
     "random_truncated_normal_like random_uniform random_uniform_like"
 ).split()
-_FORMULAS = ("where", "cast", "round_to_bfloat16", "power")
 
 
 @hookimpl(trylast=True)

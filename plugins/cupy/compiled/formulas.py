@@ -237,6 +237,10 @@ def _power(step: PlanStep) -> tuple[str, list[Any]] | None:
     return (_OF_REALS["power"], [out, out]) if kind_of(out) == "f" else None
 
 
+def _of_ufunc(step: PlanStep) -> None:
+    """Leave an op to the form of NumPy's ufunc of its name, which is not the op's own kernel."""
+
+
 #: The formulas of steps that are no ufuncs, by op name, which the plugin of this folder provides:
 #: a function of the step returns an expression in CUDA C and the dtypes of its operands.
 FORMULAS: dict[str, Callable[[PlanStep], tuple[str, list[Any]] | None]] = {
@@ -244,6 +248,9 @@ FORMULAS: dict[str, Callable[[PlanStep], tuple[str, list[Any]] | None]] = {
     "cast": _cast,
     "round_to_bfloat16": _rounded,
     "power": _power,
+    **dict.fromkeys(
+        ("bitwise_and", "bitwise_or", "bitwise_xor", "fabs", "fmax", "fmin", "heaviside"), _of_ufunc
+    ),
 }
 
 

@@ -30,7 +30,7 @@ from ...planned import (
     view_kernel,
 )
 from .formulas import expression
-from .rules import RULES as ARRANGING
+from .rules import RULES as OF_ARRAYS
 
 
 class DeviceLowering(Lowering):
@@ -80,6 +80,10 @@ class DeviceLowering(Lowering):
         self.maps[node.outputs[0]] = view_kernel(kernel_of(node, registry().host_backend), likes)
         return super().viewing(node)
 
+    def view(self, node: Node) -> bool:
+        """Add a step if a node's result is a view of its first input."""
+        return self._view(node)
+
     def append(self, step: PlanStep) -> Symbol:
         """Add a step; raise if it needs a formula and has none."""
         if step.elementwise and expression(step) is None:
@@ -90,16 +94,19 @@ class DeviceLowering(Lowering):
         """Return a value that counts from 0 up to, but not including, ``count``."""
         x = self._counts.setdefault(count, symbol_like(like, (count,), np.dtype(np.int64)))
         if x not in self.known:
-            self.known[x] = self.owner.asarray(np.arange(count), device=self._device)
+            self.known[x] = self.uploaded(np.arange(count))
         return x
+
+    def uploaded(self, host: Any) -> Any:
+        """Return an array of the host on the device of the program."""
+        return self.owner.asarray(host, device=self._device)
 
     def number(self, value: float, like: Symbol) -> Symbol:
         """Return a value that is one number, of the dtype of another value."""
         key = value, like.dtype
         x = self.numbers.setdefault(key, symbol_like(like, ()))
         if x not in self.known:
-            host = np.array(value, like.dtype)
-            self.known[x] = self.owner.asarray(host, device=self._device)
+            self.known[x] = self.uploaded(np.array(value, like.dtype))
         return x
 
     def _in_steps(self, node: Node) -> str | None:
@@ -184,13 +191,31 @@ def _wide(rule: Rule) -> Rule:
     return wide_rule
 
 
-def _all(lowering: DeviceLowering, node: Node) -> bool:
-    """Add a minimum over booleans."""
-    (x,), (out,) = node.inputs, node.outputs
-    if x.dtype.kind != "b":
+def _unbroadcast(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a sum over all axes that were repeated, then a view."""
+    (x, _), (out,) = node.inputs, node.outputs
+    shape, mine = shape_of(out), shape_of(x)
+    extra = len(mine) - len(shape)
+    axes = tuple(a for a, n in enumerate(mine) if a < extra or (n != 1 and shape[a - extra] == 1))
+    if x.dtype != out.dtype or x.dtype.kind != "f":
         return False
-    lowering.add(StepKind.REDUCTION, "minimum", np.minimum.reduce, (x,), out, **node.params)
+    if not axes:
+        reshaped(lowering, x, shape, out)
+        return True
+    total = symbol_like(out, tuple(n for a, n in enumerate(mine) if a not in axes))
+    params = {"axis": axes, "keepdims": False}
+    total = lowering.add(StepKind.REDUCTION, "add", np.add.reduce, (x,), total, **params)
+    reshaped(lowering, total, shape, out)
     return True
+
+
+def _broadcast_like(lowering: DeviceLowering, node: Node) -> bool:
+    """Add a view that repeats a number, as that of an array."""
+    (x, *likes), (out,) = node.inputs, node.outputs
+    if type(x) is Symbol:
+        return PLANNED["broadcast_like"](lowering, node)
+    one = lowering.number(x, out)
+    return lowering.view(Node(node.op, (one, *likes), node.params, node.outputs))
 
 
 def _bfloat16(lowering: DeviceLowering, node: Node) -> bool:
@@ -221,18 +246,20 @@ def _portable(lowering: DeviceLowering, node: Node) -> bool:
 RULES: dict[str, Rule] = {
     "power": _power,
     "sigmoid": _portable,
+    "broadcast_like": _broadcast_like,
     **{
         name: for_arrays_only(rule)
         for name, rule in {
-            **ARRANGING,
+            **OF_ARRAYS,
             "sparse_softmax_cross_entropy": _cross_entropy,
             "softmax_less_labels": _less_labels,
             **dict.fromkeys(
                 ("log_softmax", "softmax_cross_entropy", "softmax_less_shares"), _portable
             ),
-            "all": _all,
             "round_to_bfloat16": _bfloat16,
-            **{name: _wide(PLANNED[name]) for name in ("sum", "mean", "unbroadcast_like")},
+            "sum": _wide(PLANNED["sum"]),
+            "mean": _wide(PLANNED["mean"]),
+            "unbroadcast_like": _wide(_unbroadcast),
         }.items()
     },
 }
