@@ -90,10 +90,20 @@ def _built(name: str, source: str) -> Any:
     return _known[name]
 
 
+class _At:
+    """Memory at an address, which does not keep it."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.__array_interface__ = {
+            "data": (x.ctypes.data, False), "shape": x.shape, "strides": x.strides,
+            "typestr": x.dtype.str, "version": 3,
+        }  # fmt: skip
+
+
 def _in_columns(given: tuple[Any, int, int], shape: tuple[int, int], count: int) -> Any:
     """Return the matrices that begin at an array's first element."""
     array, column, apart = given
-    size, data = array.data.itemsize, array.data
+    size, data = array.data.itemsize, np.asarray(_At(array.data))
     strides = (apart * size, size, column * size)
     return np.lib.stride_tricks.as_strided(data, (count, *shape), strides)
 
@@ -109,7 +119,14 @@ def add_to(module: Any) -> types.SimpleNamespace:
     """Add kernels, streams and graphs to a pretend CuPy; return what happened, as it is counted."""
     here = _Here()
     seen = types.SimpleNamespace(
-        launches=0, graphs=0, captures=0, products=0, refuse=None, dry=False, cublas=None
+        launches=0,
+        outside=0,
+        graphs=0,
+        captures=0,
+        products=0,
+        refuse=None,
+        dry=False,
+        cublas=None,
     )
 
     class Stream:
@@ -176,12 +193,12 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
         def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
             assert all(type(x) is module.ndarray for x in args)
-            held = [x.data for x in args]
-            assert all(x.flags.c_contiguous for x in held)
+            assert all(x.data.flags.c_contiguous for x in args)
+            # as on a GPU, a recorded launch has addresses, and keeps no array
+            pointers = (ctypes.c_void_p * len(args))(*[x.data.ctypes.data for x in args])
 
             def work() -> None:
                 seen.launches += 1
-                pointers = (ctypes.c_void_p * len(held))(*[x.ctypes.data for x in held])
                 with np.errstate(all="ignore"):
                     _built(self.name, self.code)(pointers, grid[0], block[0])
 
@@ -195,7 +212,18 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
     def do(work: Callable[[], None]) -> None:
         recorded = current().recorded
-        work() if recorded is None else recorded.append(work)
+        if recorded is None:
+            seen.outside += 1
+            work()
+        else:
+            recorded.append(work)
+
+    def assign(array: Any, index: Any, value: Any) -> None:
+        if current().is_capturing():
+            array = type(array)(np.asarray(_At(array.data)), array.device.id)
+            if isinstance(value, module.ndarray):
+                value = type(value)(np.asarray(_At(value.data)), value.device.id)
+        do(lambda: setitem(array, index, value))
 
     def unrecorded(what: str) -> None:
         if current().is_capturing():
@@ -256,12 +284,14 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
     for name in ("__bool__", "__float__", "__int__"):
         waiting(name)
-    module.ndarray.__setitem__ = lambda self, index, value: do(lambda: setitem(self, index, value))
+    module.ndarray.__setitem__ = assign
     module.matmul, module.RawKernel = matmul, RawKernel
     vars(module.cuda).update(
         Stream=Stream,
         get_current_stream=lambda device_id=-1: current(),
-        MemoryPool=lambda allocator=None: types.SimpleNamespace(malloc=lambda size: None),
+        MemoryPool=lambda allocator=None: types.SimpleNamespace(
+            malloc=lambda size: None, total_bytes=lambda: 0
+        ),
         using_allocator=using_allocator,
     )
     seen.Handle = Handle

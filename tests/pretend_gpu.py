@@ -205,7 +205,7 @@ class _Library:
         def bare(value: Any) -> Any:
             if isinstance(value, self.ndarray):
                 seen.add(value.device.id)
-                return value.data
+                return np.asarray(value.data)
             if isinstance(value, np.ndarray):
                 raise TypeError(f"{self.name}: Unsupported type {type(value)}")
             if type(value) in (tuple, list):
@@ -293,6 +293,21 @@ class _Library:
         return ndarray
 
 
+class _Memory(np.ndarray):
+    """An array's data, with the address and the owner of its memory, as in CuPy."""
+
+    @property
+    def ptr(self) -> int:
+        return self.ctypes.data
+
+    @property
+    def mem(self) -> Any:
+        owner: Any = self
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return owner
+
+
 class _Array:
     """An array on a pretend device."""
 
@@ -302,7 +317,8 @@ class _Array:
     __array_priority__ = 100
 
     def __init__(self, data: Any, device: int) -> None:
-        self.data, self.device = np.asarray(data), self.library.Device(device)
+        self.data = np.asarray(data).view(_Memory)
+        self.device = self.library.Device(device)
 
     def __array__(self, *rest: Any, **keywords: Any) -> Any:
         raise TypeError(
@@ -356,7 +372,7 @@ class _Array:
 
     def __getitem__(self, index: Any) -> Any:
         where = self.index(index)
-        return self.library.wrap(np.asarray(self.data[where]), self.device.id)
+        return self.library.wrap(np.asarray(np.asarray(self.data)[where]), self.device.id)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         (new,), _, _ = self.library.bare((value,), {})

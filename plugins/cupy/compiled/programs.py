@@ -1,4 +1,4 @@
-"""Programs on CuPy: plans by the shapes of inputs, and CUDA graphs of them on request."""
+"""Programs on CuPy: plans by the shapes of inputs, and CUDA graphs of those that run often."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from typing import Any
 
 from ....core.extend import Backend, Graph, by_backend, compiling, node_by_node
 from ...planned import Run, has_dtypes, retraced
-from .graphs import Captured, NotCaptured, obstacle
+from .graphs import HELD_TOO_OFTEN, Captured, NotCaptured, NotNow, obstacle
+from .homes import Home, shows_references
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, DevicePlan, State
+from .room import estimate, keep, make_room
 
 #: The maximum of shapes that are planned for, and of streams that are captured for.
 _SHAPES, _STREAMS = 16, 4
+#: How often a plan runs before it is captured, and how many launches are worth a graph: by
+#: default, and if graphs were asked for.
+_RUNS, _LEAST = 2, 4
+_RUNS_IF_ASKED, _LEAST_IF_ASKED = 1, 1
+#: How often a variable may be elsewhere before a graph is captured again, and how often it is.
+_MISSES, _AGAIN = 3, 2
+#: How often a plan runs before it is captured again if its graph made room for another.
+_PAUSE = 16
 
 
 def cuda_graphs(graph: Graph) -> Run:
@@ -25,11 +35,25 @@ def cuda_graphs(graph: Graph) -> Run:
     graph
         A traced graph.
     """
+    return _on_cupy(graph, runs=_RUNS_IF_ASKED, least=_LEAST_IF_ASKED)
 
+
+def kernels(graph: Graph) -> Run:
+    """Return a function that runs ``graph`` on CuPy without CUDA graphs; others compile it.
+
+    Parameters
+    ----------
+    graph
+        A traced graph.
+    """
+    return _on_cupy(graph, runs=None)
+
+
+def _on_cupy(graph: Graph, **options: Any) -> Run:
     def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run | None:
         if owner.name != "cupy":
             return owner.compile(program, arrays)
-        return Programs(program, owner, graphs=True)
+        return Programs(program, owner, **options)
 
     return by_backend(graph, compiler)
 
@@ -37,12 +61,22 @@ def cuda_graphs(graph: Graph) -> Run:
 class _PlanForShape:
     """The plan and graphs for one shape of the inputs."""
 
-    def __init__(self, plan: DevicePlan | None, reason: str | None = None) -> None:
+    def __init__(
+        self, plan: DevicePlan | None, reason: str | None = None, runs: int = 0, least: int = 1
+    ) -> None:
         self.plan = plan
         #: Why there is no plan or, with a plan, no graph.
-        self.reason = reason if plan is None else obstacle(plan)
-        self.runs = 0
+        self.reason = reason if plan is None else obstacle(plan, least)
+        #: The number of runs before the plan is captured, and the last pause after that.
+        self.left, self.pause = runs, 0
         self.captured: dict[int, tuple[Any, Captured]] = {}
+        #: How often other code held values at the capture, and variables had moved.
+        self.postponed = self.moved = 0
+
+    def drop(self, stream: int) -> None:
+        """Release a graph, to make room for another, and wait before it is captured again."""
+        self.captured.pop(stream, None)
+        self.left = self.pause = max(_PAUSE, 4 * self.pause)
 
 
 class Programs:
@@ -54,17 +88,25 @@ class Programs:
         The graph, as returned by ``forward_only``.
     owner
         The CuPy backend.
-    graphs
-        Whether to capture plans in CUDA graphs; false by default.
+    runs
+        The number of runs with a shape before its plan is captured in a CUDA graph; None for no
+        graphs.
+    least
+        The number of launches that are worth a graph.
     """
 
-    def __init__(self, program: Graph, owner: Backend, graphs: bool = False) -> None:
+    def __init__(
+        self, program: Graph, owner: Backend, runs: int | None = _RUNS, least: int = _LEAST
+    ) -> None:
         self.program = program
         self.owner = owner
-        self.graphs = graphs
+        self._runs, self._least = runs, least
         self._shaped: dict[Any, _PlanForShape] = {}
         self._others: dict[int, Run] = {}
         self._memory: dict[int, dict[Any, State]] = {}
+        self._homes: dict[int, dict[Any, Home]] = {}
+        #: Whether variables hold the memory of graphs.
+        self._shared = shows_references(owner.xp)
         self._variables = list(program.variables)
         self._several = owner.xp.cuda.runtime.getDeviceCount() > 1
         # two calls at once would assign the same variables
@@ -72,21 +114,25 @@ class Programs:
 
     def __call__(self, arrays: Sequence[Any], reporting: bool = False) -> list[Any]:
         """Run the program; if ``reporting`` is true, report its steps to watchers."""
-        held = [v.array for v in self._variables]
-        if not arrays and not held:
+        devices = self._devices(arrays)
+        if devices is None:
             return self._by_nodes(0, arrays, reporting)
-        mine = all(map(self.owner.owns, {type(x) for x in (*arrays, *held)}))
-        if not mine:
-            devices = set()
-        elif self._several:
-            devices = {x.device.id for x in (*arrays, *held)}
-        else:  # a check of each array takes longer than most kernels
-            devices = {0}
         if len(devices) != 1:  # the kernels report which array is on which device
             return self._by_nodes(-1, arrays, reporting)
         (device,) = devices
         with self.owner.xp.cuda.Device(device), self._alone:
             return self._run(device, arrays, reporting)
+
+    def _devices(self, arrays: Sequence[Any]) -> set[int] | None:
+        """Return the devices of a call's arrays, none if some are elsewhere; None without any."""
+        held = [v.array for v in self._variables]  # not longer than here: graphs count references
+        if not arrays and not held:
+            return None
+        if not all(map(self.owner.owns, {type(x) for x in (*arrays, *held)})):
+            return set()
+        if self._several:
+            return {x.device.id for x in (*arrays, *held)}
+        return {0}  # a check of each array takes longer than most kernels
 
     def watched(self, arrays: Sequence[Any]) -> list[Any]:
         """Run the program kernel by kernel, without CUDA graphs, and report each to watchers."""
@@ -104,42 +150,80 @@ class Programs:
             return self._by_nodes(device, arrays, reporting)
         if reporting:
             return plan.run(arrays, reporting)
-        found.runs += 1
-        captured = self._captured(found, plan, arrays) if self.graphs and found.runs > 1 else None
-        return plan.run(arrays) if captured is None else captured.run(arrays)
+        if found.left > 0 or self._runs is None:
+            found.left -= 1
+            return plan.run(arrays)
+        stream = self.owner.xp.cuda.get_current_stream()
+        known = found.captured.get(stream.ptr)
+        if known is not None:
+            results = known[1].run(arrays)
+            if results is None:
+                results = plan.run(arrays)
+                plan.forget(stream)  # the graph has its own buffers
+                self._reconsider(found, stream, known[1])
+            return results
+        several = stream.ptr == PER_THREAD  # one address for the streams of all threads
+        if found.reason or several or len(found.captured) >= _STREAMS:
+            return plan.run(arrays)
+        return self._first(device, found, plan, stream, arrays)
 
     def _plan(self, device: int, arrays: Sequence[Any]) -> _PlanForShape:
         """Return a plan for arrays of these shapes, or the reason why there is none."""
         try:
             program = retraced(self.program, arrays)
         except Exception as error:  # if a shape rule refuses, the kernel gives a better message
-            return _PlanForShape(None, f"{type(error).__name__}: {' '.join(str(error).split())}")
+            return _PlanForShape(None, _text_of(error))
         with compiling():
             lowered = DeviceLowering(program, self.owner, arrays)
-            return _PlanForShape(DevicePlan(lowered, self._memory.setdefault(device, {})))
+            plan = DevicePlan(lowered, self._memory.setdefault(device, {}))
+            return _PlanForShape(plan, None, self._runs or 0, self._least)
 
-    def _captured(
-        self, found: _PlanForShape, plan: DevicePlan, arrays: Sequence[Any]
-    ) -> Captured | None:
-        """Return a graph for the stream of this call; None if there is none."""
-        stream = self.owner.xp.cuda.get_current_stream()
-        known = found.captured.get(stream.ptr)
-        if known is not None:
-            return known[1]
-        several = stream.ptr == PER_THREAD  # one address for the streams of all threads
-        if found.reason or several or len(found.captured) >= _STREAMS:
-            return None
+    def _first(
+        self,
+        device: int,
+        found: _PlanForShape,
+        plan: DevicePlan,
+        stream: Any,
+        arrays: Sequence[Any],
+    ) -> list[Any]:
+        """Run kernel by kernel, and capture a graph for the stream of this call, if possible."""
+        homes = self._homes.setdefault(device, {})
         try:
-            captured = Captured(plan, arrays)
-        except NotCaptured as error:
-            found.reason = str(error)
-            return None
+            make_room(self.owner.xp, device, estimate(plan))
+            copied = found.moved > _AGAIN
+            captured = Captured(plan, homes, self._least, self._shared, copied)
+        except Exception as error:
+            found.reason = _text_of(error)
+            return plan.run(arrays)
+        results = captured.first(arrays)
+        try:
+            captured.capture(arrays, results)
+        except NotNow:
+            found.left, found.postponed = _PAUSE, found.postponed + 1
+            if found.postponed > _AGAIN:
+                self._use_copies()
         except Exception as error:  # the driver refuses what it cannot capture
-            found.reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-            return None
-        # the stream is kept, too: another one at its address would not wait for its work
-        found.captured[stream.ptr] = stream, captured
-        return captured
+            found.reason = _text_of(error)
+        else:
+            # the stream is kept, too: another one at its address would not wait for its work
+            found.captured[stream.ptr] = stream, captured
+            keep(device, captured, found, stream.ptr)
+        return results
+
+    def _reconsider(self, found: _PlanForShape, stream: Any, captured: Captured) -> None:
+        """Capture again, after a graph could not run too often."""
+        if captured.held >= HELD_TOO_OFTEN:
+            self._use_copies()
+        elif captured.missed >= _MISSES:
+            found.captured.pop(stream.ptr, None)
+            found.moved += 1
+
+    def _use_copies(self) -> None:
+        """Let variables hold copies from now on, because other code keeps holding their values."""
+        self._shared = False
+        self._homes.clear()
+        for found in list(self._shaped.values()):
+            found.captured.clear()
 
     def _by_nodes(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         run = self._others.get(device)
@@ -156,14 +240,26 @@ class Programs:
             if found.plan is None:
                 told.append(f"{where}: node by node, because planning failed: {found.reason}")
                 continue
-            how = "kernels made for these shapes"
-            if found.captured:
-                how += f"; a CUDA graph for each of {len(found.captured)} streams"
-            elif self.graphs and found.reason:
-                how += f"; no CUDA graph: {found.reason}"
-            elif self.graphs:
-                how += "; a CUDA graph from the second run on"
-            told.append(f"{where}: {how}\n{found.plan.explain()}")
+            told.append(f"{where}: {self._how(found)}\n{found.plan.explain()}")
+            told += [line for _, x in list(found.captured.values())[:1] for line in x.explain()]
         if self._others and not all(found.plan is None for found in self._shaped.values()):
             told.append("others node by node: further shapes, or other dtypes and devices")
         return "\n".join(told) or "it has not run yet; it is planned by the shapes of the inputs"
+
+    def _how(self, found: _PlanForShape) -> str:
+        how = "kernels made for these shapes"
+        if found.captured:
+            streams = len(found.captured)
+            return f"{how}; a CUDA graph for each of {streams} streams"
+        if self._runs is None:
+            return how
+        if found.reason:
+            return f"{how}; no CUDA graph: {found.reason}"
+        return f"{how}; a CUDA graph after {max(found.left, 0)} further runs"
+
+
+def _text_of(error: Exception) -> str:
+    """Return a reason as one line."""
+    if isinstance(error, NotCaptured):
+        return str(error)
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
