@@ -127,6 +127,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
         refuse=None,
         dry=False,
         cublas=None,
+        stop=None,
     )
 
     class Stream:
@@ -174,8 +175,13 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
         def launch(self, stream: Any = None) -> None:
             seen.graphs += 1
+            stop, when = seen.stop or (None, "")
+            if when == "before":
+                raise stop
             for work in self.recorded:
                 work()
+            if when == "after":
+                raise stop
 
     class RawKernel:
         """A kernel, which runs on the processor."""

@@ -23,8 +23,9 @@ _RUNS, _LEAST = 2, 4
 _RUNS_IF_ASKED, _LEAST_IF_ASKED = 1, 1
 #: How often a variable may be elsewhere before a graph is captured again, and how often it is.
 _MISSES, _AGAIN = 3, 2
-#: How often a plan runs before it is captured again if its graph made room for another.
-_PAUSE = 16
+#: How often a plan runs before it is captured again: if its graph made room for another, and if
+#: other code held values of variables.
+_PAUSE, _SOON = 16, 4
 
 
 def cuda_graphs(graph: Graph) -> Run:
@@ -199,7 +200,7 @@ class Programs:
         try:
             captured.capture(arrays, results)
         except NotNow:
-            found.left, found.postponed = _PAUSE, found.postponed + 1
+            found.left, found.postponed = _SOON, found.postponed + 1
             if found.postponed > _AGAIN:
                 self._use_copies()
         except Exception as error:  # the driver refuses what it cannot capture
@@ -224,6 +225,7 @@ class Programs:
         self._homes.clear()
         for found in list(self._shaped.values()):
             found.captured.clear()
+            found.left = 0
 
     def _by_nodes(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         run = self._others.get(device)
