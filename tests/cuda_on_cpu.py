@@ -140,6 +140,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
             ptds: bool = False,
             priority: Any = None,
         ) -> None:
+            self.name = "copies" if non_blocking else "main"
             self.ptr = 0 if null else 2 if ptds else id(self)
             self.recorded: list[Callable[[], None]] | None = None
 
@@ -152,6 +153,9 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
         def synchronize(self) -> None:
             unrecorded("synchronize")
+
+        def wait_event(self, event: Any) -> None:
+            unrecorded("wait_event")
 
         def is_capturing(self) -> bool:
             return self.recorded is not None
