@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from operator import attrgetter
+from operator import attrgetter, is_
 from sys import getrefcount
 from typing import Any
 
@@ -118,14 +118,31 @@ class Home:
         pairs = zip(self.variables, self.flats.parts, strict=True)
         return [None if v.array is part else v.array for v, part in pairs]
 
-    def fill(self, others: Sequence[Any]) -> None:
-        """Copy arrays to parts; None stands for a part that has its values."""
+    def fill(self, others: Sequence[Any], known: FlatArrays | None = None) -> None:
+        """Copy arrays to parts.
+
+        Parameters
+        ----------
+        others
+            The arrays; None stands for a part that has its values.
+        known
+            The flat arrays of which these are all parts, if there are any.
+        """
+        if known is not None and all(map(is_, others, known.parts)):
+            for flat, array in zip(self.flats.arrays, known.arrays, strict=True):
+                flat[...] = array
+            return
         for part, array in zip(self.flats.parts, others, strict=True):
             if array is not None:
                 part[...] = array
 
-    def take_in(self) -> bool:
+    def take_in(self, known: FlatArrays | None) -> bool:
         """Let the variables hold their parts, with the values they have.
+
+        Parameters
+        ----------
+        known
+            The flat arrays of which variables hold parts, if it is known.
 
         Returns
         -------
@@ -143,16 +160,22 @@ class Home:
         finally:
             restore_arrays(variables, [self.flats.parts[i] for i in mine])
         if alone:
-            self.fill(others)
+            self.fill(others, known)
             set_arrays(self.variables, self.flats.parts)
             self.last = None
         return alone
 
-    def restore(self) -> None:
-        """Copy the variables' values here, unless they are those that they received last."""
+    def restore(self, known: FlatArrays | None) -> None:
+        """Copy the variables' values here, unless they are those that they received last.
+
+        Parameters
+        ----------
+        known
+            The flat arrays of which variables hold parts, if it is known.
+        """
         if self.last is None or not hold(self.variables, self.last.parts):
             self.last = None
-            self.fill([v.array for v in self.variables])
+            self.fill([v.array for v in self.variables], known)
 
     @staticmethod
     @contextmanager

@@ -88,6 +88,11 @@ class State(Packed):
         super().end()
         self._spare = None
 
+    @property
+    def last(self) -> FlatArrays | None:
+        """The flat arrays of which variables hold parts, unless something else was assigned."""
+        return self._now
+
     def hold(self, flats: FlatArrays) -> None:
         """Record that the variables hold parts of other flat arrays."""
         self._now, self._new = flats, None

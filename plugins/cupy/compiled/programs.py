@@ -9,7 +9,8 @@ from typing import Any
 
 from ....core.extend import Backend, Graph, by_backend, compiling, node_by_node
 from ...planned import Run, has_dtypes, retraced
-from .graphs import HELD_TOO_OFTEN, Captured, NotCaptured, NotNow, obstacle
+from .graph_memory import NotCaptured
+from .graphs import HELD_TOO_OFTEN, Captured, NotNow, obstacle
 from .homes import Home, shows_references
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, DevicePlan, State

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from weakref import WeakSet, ref
 
 from ...planned import bytes_of
-from .graphs import Captured, NotCaptured
+from .graph_memory import NotCaptured
+from .graphs import Captured
 from .plan import DevicePlan
 
 #: The share that graphs may take of the memory that is free on a device or that they have.
