@@ -34,7 +34,7 @@ from timing import as_markdown, resident
 #: Contenders: the library, and how it runs the step.
 CONTENDERS = {
     "gradtape eager": ("gradtape", "eager"),
-    "gradtape compiled": ("gradtape", "default"),
+    "gradtape compiled": ("gradtape", "kernels"),
     "gradtape CUDA graph": ("gradtape", "cuda_graphs"),
     "PyTorch eager": ("torch", "eager"),
     "PyTorch compiled": ("torch", "default"),

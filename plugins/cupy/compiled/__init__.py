@@ -4,11 +4,14 @@ The planned executor (``plugins.planned``) provides the method: it splits ops in
 elementwise steps, and packs updates. Here ``lowering`` has the differences from NumPy, with
 ``rules`` for ops that only arrange elements, and for convolutions. ``formulas`` has the CUDA C of
 steps, ``kernels`` writes a group as kernels, ``products`` multiplies matrices, and ``plan`` has the
-order of all calls, with the memory. ``programs`` keeps plans by the shapes of inputs, and
-``graphs`` captures a plan's work once in a CUDA graph, on request.
+order of all calls, with the memory. ``programs`` keeps plans by the shapes of inputs.
+``graphs`` captures the work of plans that run often in CUDA graphs, with ``graph_memory`` for what
+they read and write, ``moving`` for the copies, ``homes`` for variables that they update in place,
+and ``room`` for how much memory all of them may take.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
-variables are simply new arrays: no array that other code may hold is written to.
+variables are simply new arrays: no array that other code may hold is written to. Only graphs write
+to arrays that variables hold, after reference counts have shown that no other code holds them.
 
 This module is the plugin that names the ops, imported when lowerings are first needed; the others
 are imported to run a program.

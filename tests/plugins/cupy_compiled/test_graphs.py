@@ -239,6 +239,24 @@ def test_variables_hold_the_memory_of_the_graph_and_are_updated_in_place(cupy: A
     assert f"{size} of variables, which variables hold" in explained(step)
 
 
+def test_a_function_without_arguments_updates_in_place_too(cupy: Any) -> None:
+    with gt.backend("cupy"):
+        v, w = gt.Variable(np.eye(3) * 0.1), gt.Variable(np.ones(3))
+
+        @gt.function
+        def step() -> None:
+            v.assign(chain(v.value) * 0.05)
+            w.assign(w.value + v.value[0])
+
+        for _ in range(3):
+            step()
+        before, captures = arrays_of([v, w]), cupy.seen.captures
+        for _ in range(12):
+            step()
+    assert arrays_of([v, w]) == before
+    assert cupy.seen.captures == captures == 1
+
+
 @pytest.mark.parametrize("holds", HOLDS)
 def test_what_refers_to_a_value_is_seen(cupy: Any, holds: str) -> None:
     with gt.backend("cupy"):
