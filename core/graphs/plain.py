@@ -144,7 +144,7 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         if not owner.waits or some is None:
             return run_at(owner.name, owner, arrays, reporting)
         place, scope = f"{owner.name}:{owner.device(some)}", scope_of((some,))
-        some = None  # it may be a variable's: whoever counts references must not find this one
+        some = None  # it may be a variable's, and code that counts references must not find it
         with scope:  # results and constants go to the arrays' device
             return run_at(place, owner, arrays, reporting)
 

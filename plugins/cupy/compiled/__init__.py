@@ -5,9 +5,9 @@ elementwise steps, and packs updates. Here ``lowering`` has the differences from
 ``rules`` for ops that only arrange elements, and for convolutions. ``formulas`` has the CUDA C of
 steps, ``kernels`` writes a group as kernels, ``products`` multiplies matrices, and ``plan`` has the
 order of all calls, with the memory. ``programs`` keeps plans by the shapes of inputs.
-``graphs`` captures the work of plans that run often in CUDA graphs, with ``graph_memory`` for what
-they read and write, ``moving`` for the copies, ``homes`` for variables that they update in place,
-and ``room`` for how much memory all of them may take.
+``graphs`` captures plans that run often in CUDA graphs, which read and write ``graph_memory``.
+``moving`` copies inputs and results, ``homes`` holds variables that graphs update in place, and
+``room`` bounds the memory of all graphs.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
 variables are simply new arrays: no array that other code may hold is written to. Only graphs write

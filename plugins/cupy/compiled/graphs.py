@@ -39,7 +39,7 @@ from .plan import Action, DevicePlan, Values
 
 #: Copying this many bytes takes as long as launching a kernel.
 _PER_LAUNCH = 2**21
-#: The number of launches that are worth a graph beside others.
+#: The number of launches that are worth a graph next to others.
 _SEVERAL = 3
 #: What a call adds for which other code holds values, and how much makes a graph copy them.
 _HELD, HELD_TOO_OFTEN = 8, 24
@@ -154,7 +154,7 @@ class Captured(GraphMemory):
     bytes
         The size of its memory, apart from that of variables that it changes.
     release
-        A function that makes whoever keeps it release it.
+        A function that makes the object that keeps it release it.
     """
 
     release: Callable[[], None]
@@ -250,7 +250,7 @@ class Captured(GraphMemory):
             return side.end_capture()
 
     def _forget_variables(self) -> None:
-        """Release the arrays of variables: whoever changes them must know of all references."""
+        """Release the arrays of variables: other graphs that change them count references."""
         plan, values = self.plan, self.values
         arrays = [x for home in self.homes for x in home.flats.arrays]
         memory = {id(x.data.mem) for x in (*arrays, *[v.array for v, _ in self.read])}
@@ -321,7 +321,7 @@ class Captured(GraphMemory):
                     self.held += _HELD
                     if not split:
                         return None
-                    self._finish_apart(called)
+                    self._finish_separately(called)
             else:
                 self._launch_and_hand_out(values, new)
             return results
@@ -411,7 +411,7 @@ class Captured(GraphMemory):
                 self._parts[-1].graph.launch()
         return alone
 
-    def _finish_apart(self, called: dict[Action, list[Any]]) -> None:
+    def _finish_separately(self, called: dict[Action, list[Any]]) -> None:
         """Run the last graph's kernels, and let them write to new arrays."""
         plan, xp, homes, values = self.plan, self.xp, self.homes, self.with_variables()
         for action in called:

@@ -226,7 +226,7 @@ class Programs:
         self._homes.clear()
         for found in list(self._shaped.values()):
             found.captured.clear()
-            found.left = 0
+            found.left = found.postponed = 0
 
     def _by_nodes(self, device: int, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         run = self._others.get(device)
