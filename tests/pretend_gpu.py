@@ -343,6 +343,12 @@ class _Array:
     def __dlpack_device__(self) -> Any:
         return self.data.__dlpack_device__()
 
+    @property
+    def base(self) -> Any:
+        """The array that this one is a view of."""
+        owner = self.data.mem
+        return None if self.data.base is owner else type(self)(owner, self.device.id)
+
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__") or attribute == "data":
             raise AttributeError(attribute)
