@@ -185,10 +185,20 @@ def rounded(x: Any, digits: int = 10) -> Any:
     return np.where(np.isfinite(x), found, x)
 
 
+class _At:
+    """Memory at an address, which does not keep it."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.__array_interface__ = {
+            "data": (x.ctypes.data, False), "shape": x.shape, "strides": x.strides,
+            "typestr": x.dtype.str, "version": 3,
+        }  # fmt: skip
+
+
 def _in_columns(given: tuple[Any, int, int], shape: tuple[int, int], count: int) -> Any:
     """Return the matrices that begin at an array's first element."""
     array, column, apart = given
-    size, data = array.data.itemsize, array.data
+    size, data = array.data.itemsize, np.asarray(_At(array.data))
     strides = (apart * size, size, column * size)
     return np.lib.stride_tricks.as_strided(data, (count, *shape), strides)
 
@@ -204,8 +214,8 @@ def add_to(module: Any) -> types.SimpleNamespace:
     """Add kernels, streams and graphs to a pretend CuPy; return what happened, as it is counted."""
     here = _Here()
     seen = types.SimpleNamespace(
-        launches=0, graphs=0, captures=0, products=0, tf32=0, bfloat16=0, refuse=None, dry=False,
-        cublas=None, recent=True,
+        launches=0, outside=0, graphs=0, captures=0, products=0, tf32=0, bfloat16=0, refuse=None,
+        dry=False, cublas=None, recent=True, stop=None,
     )  # fmt: skip
 
     class Stream:
@@ -218,6 +228,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
             ptds: bool = False,
             priority: Any = None,
         ) -> None:
+            self.name = "copies" if non_blocking else "main"
             self.ptr = 0 if null else 2 if ptds else id(self)
             self.recorded: list[Callable[[], None]] | None = None
 
@@ -230,6 +241,9 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
         def synchronize(self) -> None:
             unrecorded("synchronize")
+
+        def wait_event(self, event: Any) -> None:
+            unrecorded("wait_event")
 
         def is_capturing(self) -> bool:
             return self.recorded is not None
@@ -253,8 +267,13 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
         def launch(self, stream: Any = None) -> None:
             seen.graphs += 1
+            stop, when = seen.stop or (None, "")
+            if when == "before":
+                raise stop
             for work in self.recorded:
                 work()
+            if when == "after":
+                raise stop
 
     class Number:
         """A number that was made an argument before, from an array of one element."""
@@ -299,10 +318,13 @@ def add_to(module: Any) -> types.SimpleNamespace:
             ):  # which CUDA does not check
                 scalar = type(x) is not module.ndarray
                 assert kind == _SCALARS[array.dtype.char] if scalar else kind.endswith("*")
+            # as on a GPU, a recorded launch has addresses and numbers, and keeps no array
+            pointers = (ctypes.c_void_p * len(held))(*[x.ctypes.data for x in held])
+            numbers = [a for x, a in zip(args, held, strict=True) if type(x) is not module.ndarray]
 
             def work() -> None:
+                assert len(numbers) <= len(pointers)  # they are kept as long as this is
                 seen.launches += 1
-                pointers = (ctypes.c_void_p * len(held))(*[x.ctypes.data for x in held])
                 with np.errstate(all="ignore"):
                     met = not _built(self.name, self.code)(pointers, grid[0], block[0])
                 assert met, f"threads of {self.name} do not meet at a barrier"
@@ -317,7 +339,18 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
     def do(work: Callable[[], None]) -> None:
         recorded = current().recorded
-        work() if recorded is None else recorded.append(work)
+        if recorded is None:
+            seen.outside += 1
+            work()
+        else:
+            recorded.append(work)
+
+    def assign(array: Any, index: Any, value: Any) -> None:
+        if current().is_capturing():
+            array = type(array)(np.asarray(_At(array.data)), array.device.id)
+            if isinstance(value, module.ndarray):
+                value = type(value)(np.asarray(_At(value.data)), value.device.id)
+        do(lambda: setitem(array, index, value))
 
     def unrecorded(what: str) -> None:
         if current().is_capturing():
@@ -401,13 +434,15 @@ def add_to(module: Any) -> types.SimpleNamespace:
 
     for name in ("__bool__", "__float__", "__int__"):
         waiting(name)
-    module.ndarray.__setitem__ = lambda self, index, value: do(lambda: setitem(self, index, value))
+    module.ndarray.__setitem__ = assign
     module.matmul, module.RawKernel = matmul, RawKernel
     vars(module.cuda).update(
         Stream=Stream,
         get_current_stream=lambda device_id=-1: current(),
         function=types.SimpleNamespace(CNumpyArray=Number),
-        MemoryPool=lambda allocator=None: types.SimpleNamespace(malloc=lambda size: None),
+        MemoryPool=lambda allocator=None: types.SimpleNamespace(
+            malloc=lambda size: None, total_bytes=lambda: 0
+        ),
         using_allocator=using_allocator,
     )
     seen.Handle = Handle

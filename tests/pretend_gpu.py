@@ -206,7 +206,7 @@ class _Library:
         def bare(value: Any) -> Any:
             if isinstance(value, self.ndarray):
                 seen.add(value.device.id)
-                return value.data
+                return np.asarray(value.data)
             if isinstance(value, np.ndarray):
                 raise TypeError(f"{self.name}: Unsupported type {type(value)}")
             if type(value) in (tuple, list):
@@ -298,6 +298,21 @@ class _Library:
         return ndarray
 
 
+class _Memory(np.ndarray):
+    """An array's data, with the address and the owner of its memory, as in CuPy."""
+
+    @property
+    def ptr(self) -> int:
+        return self.ctypes.data
+
+    @property
+    def mem(self) -> Any:
+        owner: Any = self
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return owner
+
+
 class _Array:
     """An array on a pretend device."""
 
@@ -310,7 +325,8 @@ class _Array:
         if type(data) is tuple:  # a shape with a dtype, as CuPy's own takes
             self.library.take(np.dtype(device).itemsize * math.prod(data))
             data, device = np.empty(data, device), self.library.current[-1]
-        self.data, self.device = np.asarray(data), self.library.Device(device)
+        self.data = np.asarray(data).view(_Memory)
+        self.device = self.library.Device(device)
 
     @property
     def _c_contiguous(self) -> bool:
@@ -338,6 +354,12 @@ class _Array:
 
     def __dlpack_device__(self) -> Any:
         return self.data.__dlpack_device__()
+
+    @property
+    def base(self) -> Any:
+        """The array that this one is a view of."""
+        owner = self.data.mem
+        return None if self.data.base is owner else type(self)(owner, self.device.id)
 
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__") or attribute == "data":
@@ -368,7 +390,7 @@ class _Array:
 
     def __getitem__(self, index: Any) -> Any:
         where = self.index(index)
-        return self.library.wrap(np.asarray(self.data[where]), self.device.id)
+        return self.library.wrap(np.asarray(np.asarray(self.data)[where]), self.device.id)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         (new,), _, _ = self.library.bare((value,), {})

@@ -143,8 +143,10 @@ def by_backend(graph: Graph, compiler: Callable[..., Run | None]) -> Run:
         owner = current_backend() if some is None else backend_for_type(type(some))
         if not owner.waits or some is None:
             return run_at(owner.name, owner, arrays, reporting)
-        with scope_of((some,)):  # results and constants go to the arrays' device
-            return run_at(f"{owner.name}:{owner.device(some)}", owner, arrays, reporting)
+        place, scope = f"{owner.name}:{owner.device(some)}", scope_of((some,))
+        some = None  # it may be a variable's, and code that counts references must not find it
+        with scope:  # results and constants go to the arrays' device
+            return run_at(place, owner, arrays, reporting)
 
     def run_at(place: str, owner: Backend, arrays: Sequence[Any], reporting: bool) -> list[Any]:
         found = runs.get(place)

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, repeat
 from operator import attrgetter
 from types import FrameType
 from typing import Any, ClassVar
@@ -29,8 +30,9 @@ from .convert import on_device_of
 from .tensor import Operators, Tensor
 from .variable import Pending, Variable
 
-# the slot itself, which is set without running Python code
-_hold = vars(Variable)["_array"].__set__
+# the slots themselves, which are set without running Python code
+_hold, _put_away = vars(Variable)["_array"].__set__, vars(Variable)["_array"].__delete__
+_await = vars(Variable)["_pending"].__set__
 
 
 def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
@@ -63,7 +65,7 @@ def set_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
     deque(map(_hold, variables, arrays), maxlen=0)
 
 
-def hide_arrays(variables: Iterable[Variable], copies: Iterable[Pending]) -> None:
+def hide_arrays(variables: Sequence[Variable], copies: Iterable[Pending]) -> None:
     """Hide the arrays of variables while the holder of their locks writes into them.
 
     Other threads wait, and the same thread reads copies. :func:`restore_arrays` ends this.
@@ -75,12 +77,11 @@ def hide_arrays(variables: Iterable[Variable], copies: Iterable[Pending]) -> Non
     copies
         For each variable, a :class:`Pending` that copies its array.
     """
-    for variable, pending in zip(variables, copies, strict=True):
-        variable._pending = pending
-        del variable._array
+    # a single instruction, as in set_arrays
+    deque(chain(map(_await, variables, copies), map(_put_away, variables)), maxlen=0)
 
 
-def restore_arrays(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
+def restore_arrays(variables: Sequence[Variable], arrays: Iterable[Any]) -> None:
     """Restore the arrays that :func:`hide_arrays` has hidden.
 
     Parameters
@@ -90,9 +91,7 @@ def restore_arrays(variables: Iterable[Variable], arrays: Iterable[Any]) -> None
     arrays
         The array of each.
     """
-    for variable, array in zip(variables, arrays, strict=True):
-        variable._array = array
-        variable._pending = None
+    deque(chain(map(_hold, variables, arrays), map(_await, variables, repeat(None))), maxlen=0)
 
 
 class exclusive:

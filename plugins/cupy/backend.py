@@ -277,12 +277,16 @@ def _lazy_kernel(module: str, op: str) -> Callable[..., Any]:
 
 @hookimpl(trylast=True)
 def gradtape_executors() -> dict[str, Callable[..., Any]]:
-    """Provide the executor that captures programs in CUDA graphs."""
-    return {"cuda_graphs": _cuda_graphs}
+    """Provide executors that capture programs in CUDA graphs at once, and never."""
+    return {"cuda_graphs": _cuda_graphs, "kernels": _only_kernels}
 
 
 def _cuda_graphs(graph: Any) -> Any:
     return lazy_module(_PROGRAMS).cuda_graphs(graph)
+
+
+def _only_kernels(graph: Any) -> Any:
+    return lazy_module(_PROGRAMS).kernels(graph)
 
 
 @hookimpl(trylast=True)

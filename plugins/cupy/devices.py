@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import BackendMismatch, OutOfMemory
-from ...core.extend import Backend, Sender, Stopwatch, Tensor, Variable, active_tapes, describe
+from ...core.extend import (
+    Backend,
+    Sender,
+    Stopwatch,
+    Tensor,
+    TensorSpec,
+    Variable,
+    active_tapes,
+    describe,
+)
 
 _LARGEST = 3  # the number of kinds of arrays that an error names
 
@@ -49,7 +58,7 @@ class Scope:
     """A context where operators run on the GPU of an array, and explain when memory is full."""
 
     def __init__(self, cupy: Any, array: Any) -> None:
-        self._cupy, self._array = cupy, array
+        self._cupy, self._given = cupy, (array.shape, array.dtype)  # and not the array itself
         self._device = array.device if cupy.cuda.runtime.getDeviceCount() > 1 else None
 
     def __enter__(self) -> None:
@@ -61,7 +70,9 @@ class Scope:
             self._device.__exit__(kind, error, traceback)
         if isinstance(error, self._cupy.cuda.memory.OutOfMemoryError):
             name = "a gradient or an update"
-            raise OutOfMemory(failure_text(self._cupy, name, [self._array], error)) from error
+            raise OutOfMemory(
+                failure_text(self._cupy, name, [TensorSpec(*self._given)], error)
+            ) from error
 
 
 def _placed(cupy: Any, kernel: Callable[..., Any], name: str) -> Callable[..., Any]:

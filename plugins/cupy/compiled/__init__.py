@@ -8,10 +8,13 @@ writes a group as kernels. ``fusing`` decides which groups become one kernel, ``
 into what blocks of threads compute independently, and ``blocks`` writes such a kernel. ``joins``
 concatenates arrays, ``products`` multiplies matrices, ``bfloat16`` finds operands of 16 bits, and
 ``plan`` has the order of all calls, with the memory. ``programs`` keeps plans by the shapes of
-inputs, and captures a plan's work once in a CUDA graph, on request.
+inputs. ``graphs`` captures plans that run often in CUDA graphs, which read and write
+``graph_memory``. ``moving`` copies inputs and results, ``homes`` holds variables that graphs update
+in place, and ``room`` bounds the memory of all graphs.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
-variables are simply new arrays: no array that other code may hold is written to.
+variables are simply new arrays: no array that other code may hold is written to. Only graphs write
+to arrays that variables hold, after reference counts have shown that no other code holds them.
 
 This module is the plugin that names the ops, imported when lowerings are first needed; the others
 are imported to run a program.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....core.extend import Symbol, begin_step, end_step, has_unknown_sizes, set_arrays
+from ...packing import FlatArrays
 from ...planned import (
     Emitter,
     FlatUpdate,
@@ -46,6 +47,7 @@ PER_THREAD = 2
 
 #: A call's values, by number.
 Values = list[Any]
+Action = Callable[[Values], None]
 
 
 class State(Packed):
@@ -54,12 +56,6 @@ class State(Packed):
     def __init__(self, pack: FlatUpdate, xp: Any) -> None:
         super().__init__(pack)
         self._xp = xp
-
-    @property
-    def latest(self) -> list[Any]:
-        """The flat arrays of the last update."""
-        assert self._now is not None
-        return self._now.arrays
 
     def begin(self) -> list[Any]:
         """Return the flat arrays to read, and new ones to write to."""
@@ -97,6 +93,15 @@ class State(Packed):
         super().end()
         self._spare = None
 
+    @property
+    def last(self) -> FlatArrays | None:
+        """The flat arrays of which variables hold parts, unless something else was assigned."""
+        return self._now
+
+    def hold(self, flats: FlatArrays) -> None:
+        """Record that the variables hold parts of other flat arrays."""
+        self._now, self._new = flats, None
+
 
 # -- plans -----------------------------------------------------------------------------------------
 
@@ -119,8 +124,12 @@ class DevicePlan:
         All kernels that it launches, in order.
     states
         The packs, with their variables' memory.
-    host
-        The steps that call kernels of ops.
+    updating
+        The number of the first action that updates a pack; only others of these follow.
+    calls, views
+        The actions that call kernels of ops, and those that make views, with their steps.
+    memory
+        The actions that only allocate memory (true) or release it (false).
     numbers
         The positions of values among a call's values.
     products
@@ -133,14 +142,16 @@ class DevicePlan:
         self.lowered = lowered
         self.xp = lowered.owner.xp
         self.kernels: list[KernelLaunch] = []
-        self.host: list[PlanStep] = []
+        self.calls: dict[Action, PlanStep] = {}
+        self.views: dict[Action, PlanStep] = {}
+        self.memory: dict[Action, bool] = {}
         self.products: Products | None = None
         self.has_singles = False
         self._template: Values = []
         self.numbers: dict[Symbol, int] = {}
-        self._actions: list[Callable[[Values], None]] = []
+        self._actions: list[Action] = []
         #: By an action that computes, its name and the size of its results in bytes.
-        self._steps: dict[Callable[[Values], None], tuple[str, int]] = {}
+        self._steps: dict[Action, tuple[str, int]] = {}
         self._buffers: list[tuple[int, int, Symbol]] = []
         self._slots: list[int] = []
         self._free: dict[int, list[int]] = {}
@@ -217,6 +228,14 @@ class DevicePlan:
             values[number] = values[source][a:b].reshape(shape)
         return values
 
+    def own_values(self) -> tuple[Values, list[Any]]:
+        """Return a call's values with all memory that they need, and the arrays in that memory."""
+        values = self.new_values()
+        for action, allocates in self.memory.items():
+            if allocates:
+                action(values)
+        return values, [x for x, y in zip(values, self._template, strict=True) if x is not y]
+
     def take(self, stream: Any) -> Values:
         """Return values that no other call uses, with buffers used only on this stream."""
         _, free = self._sets.get(stream.ptr, (None, []))
@@ -235,6 +254,22 @@ class DevicePlan:
             for number in self._passing:
                 values[number] = None
             free.append(values)
+
+    def forget(self, stream: Any) -> None:
+        """Release the buffers that are kept for a stream."""
+        self._sets.pop(stream.ptr, None)
+
+    def memory_of(self, x: Symbol) -> Symbol:
+        """Return the value whose memory a value is in, as far as views tell."""
+        step = self._made.get(x)
+        while step is not None and step.kind is StepKind.VIEW:
+            (x,) = step.inputs
+            step = self._made.get(x)
+        return x
+
+    def is_copy(self, view: PlanStep) -> bool:
+        """Return whether a view is a copy, because no strides describe it."""
+        return self._place(view.out)[0] is view.out
 
     # -- the order of all calls ------------------------------------------------------------------
 
@@ -273,12 +308,14 @@ class DevicePlan:
                     size = self._slots[placed[x]]
                     self._free.setdefault(size, []).append(placed.pop(x))
                 elif x in self.numbers and x not in self._kept:
-                    self._actions.append(partial(_forget, self.numbers[x]))
+                    self._prepare(partial(_forget, self.numbers[x]), False)
         for pack in packs:
             for flat, row in pack.given.items():
                 for i, x in enumerate(row):
                     if self._given.get((flat, i)) != self.number(x):
                         self._actions.append(partial(_copy, self.number(x), self._given[flat, i]))
+        self.updating = len(self._actions)
+        for pack in packs:
             self._launch(launches(pack.group, self._place), pack.group.outputs)
         held = {number for number, _, _ in self._buffers} | {n for _, n, *_ in self._parts}
         known = {self.numbers[x] for x in self.lowered.known if x in self.numbers}
@@ -312,7 +349,7 @@ class DevicePlan:
         self._begun.add(x)
         if x in self._fresh:
             make = partial(self.xp.empty, shape_of(x), x.dtype)
-            self._actions.append(partial(_assign, self.number(x), make))
+            self._prepare(partial(_assign, self.number(x), make), True)
         elif x not in self.numbers:
             placed[x] = self._buffer(x)
 
@@ -333,9 +370,22 @@ class DevicePlan:
         self._step(launch.label, size, action)
         self.kernels.append(launch)
 
-    def _step(self, name: str, size: int, action: Callable[[Values], None]) -> None:
+    def _step(self, name: str, size: int, action: Action) -> None:
         self._actions.append(action)
         self._steps[action] = name, size
+
+    def _prepare(self, action: Action, allocates: bool) -> None:
+        self._actions.append(action)
+        self.memory[action] = allocates
+
+    @property
+    def actions(self) -> list[Action]:
+        """All that a call does, in order."""
+        return self._actions
+
+    def is_launch(self, action: Action) -> bool:
+        """Return whether an action launches a kernel or a product of matrices."""
+        return action in self._steps and action not in self.calls and action not in self.views
 
     def _product(self, step: PlanStep) -> None:
         self.products = products(self.xp)
@@ -352,8 +402,6 @@ class DevicePlan:
         self._step(step.op, bytes_of(step.out), run)
 
     def _call(self, step: PlanStep) -> None:
-        if step.kind is not StepKind.VIEW:
-            self.host.append(step)
         given = step.arguments(lambda x: (self.number(x), None), lambda scalar: (None, scalar))
         numbers, run, several = [*map(self.number, step.outputs)], step.run, step.several
 
@@ -364,9 +412,10 @@ class DevicePlan:
 
         size = sum(bytes_of(x) for x in step.outputs if not has_unknown_sizes(x.shape))
         self._step(step.op, size, call)
+        (self.views if step.kind is StepKind.VIEW else self.calls)[call] = step
         self._actions += [self._checked(x) for x in step.outputs if x in self._homes]
 
-    def _checked(self, x: Symbol) -> Callable[[Values], None]:
+    def _checked(self, x: Symbol) -> Action:
         """Return an action that makes a value contiguous, because kernels see only its memory."""
         number, shape, dtype = self.number(x), shape_of(x), x.dtype
         ascontiguous, asarray, kind = self.xp.ascontiguousarray, self.xp.asarray, self.xp.ndarray

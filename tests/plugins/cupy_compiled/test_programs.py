@@ -21,7 +21,7 @@ from gradtape.core.extend import SCALARS
 from gradtape.errors import PluginError
 from gradtape.plugins.cupy.compiled.products import NoLibrary
 
-BOTH = pytest.mark.parametrize("how", ["default", "cuda_graphs"])
+EACH = pytest.mark.parametrize("how", ["kernels", "default", "cuda_graphs"])
 HARD = [np.nan, np.inf, -np.inf, -0.0, 0.0]
 
 
@@ -39,7 +39,7 @@ def trained(where: str, how: str, steps: int = 5) -> tuple[Training, list[Any], 
         return training, results, training.state()
 
 
-@BOTH
+@EACH
 def test_training_is_that_on_numpy(either: Any, how: str) -> None:
     training, results, state = trained("cupy", how)
     _, wanted, right = trained("numpy", "plain")
@@ -53,22 +53,25 @@ def test_training_is_that_on_numpy(either: Any, how: str) -> None:
     assert "node by node" not in text
     assert "a call of the kernel" not in text
     assert "one update of 7 variables" in text
-    assert ("a CUDA graph for each of 1 streams" in text) == (how == "cuda_graphs")
-    assert either.seen.captures in (how == "cuda_graphs", None)
+    assert ("a CUDA graph for each of 1 streams" in text) == (how != "kernels")
+    assert either.seen.captures in (how != "kernels", None)
     assert either.seen.products != 0
     assert text.count("kernel over") + 2 < 30  # of 176 nodes
 
 
 def test_a_graph_gives_the_kernels_numbers_bit_for_bit(either: Any) -> None:
-    _, results, state = trained("cupy", "default")
-    _, graphed, same = trained("cupy", "cuda_graphs")
-    assert either.seen.graphs in (5, None)  # one to check it, and one for each run but the first
-    for mine, theirs in zip(graphed, results, strict=True):
-        assert [x.numpy().tobytes() for x in mine] == [x.numpy().tobytes() for x in theirs]
-    assert [x.tobytes() for x in same] == [x.tobytes() for x in state]
+    _, results, state = trained("cupy", "kernels")
+    for how, launches in (("default", 3), ("cuda_graphs", 4)):
+        before = either.seen.graphs
+        _, graphed, same = trained("cupy", how)
+        # one to check it, and one for each run after that
+        assert before is None or either.seen.graphs - before == launches
+        for mine, theirs in zip(graphed, results, strict=True):
+            assert [x.numpy().tobytes() for x in mine] == [x.numpy().tobytes() for x in theirs]
+        assert [x.tobytes() for x in same] == [x.tobytes() for x in state]
 
 
-@BOTH
+@EACH
 def test_what_was_handed_out_is_never_written(either: Any, how: str) -> None:
     with gt.backend("cupy"), gt.executor(how):
         training, held = Training(), []
@@ -80,7 +83,7 @@ def test_what_was_handed_out_is_never_written(either: Any, how: str) -> None:
             np.testing.assert_array_equal(x.numpy(), copy)
 
 
-@BOTH
+@EACH
 def test_a_variable_that_somebody_else_sets_is_read_anew(either: Any, how: str) -> None:
     def run(where: str, how: str) -> list[float]:
         with gt.backend(where), gt.executor(how):
@@ -93,7 +96,7 @@ def test_a_variable_that_somebody_else_sets_is_read_anew(either: Any, how: str) 
     np.testing.assert_allclose(run("cupy", how), run("numpy", "plain"), rtol=1e-4)
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_a_label_out_of_bounds_makes_nan_of_its_loss_and_gradient(
     either: Any, how: str, wrong: int
@@ -142,7 +145,7 @@ def losses_and_how(where: str, how: str, policy: str) -> tuple[list[float], str]
         return [step(*data).item() for _ in range(5)], told(step, how)
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 def test_a_step_in_any_precision_is_kernels_and_products_alone(
     either: Any, how: str, policy: str
@@ -151,10 +154,10 @@ def test_a_step_in_any_precision_is_kernels_and_products_alone(
     assert losses == pytest.approx(losses_and_how("numpy", "plain", policy)[0], rel=1e-3)
     assert "kernels made for these shapes" in text
     assert "a call of the kernel of" not in text
-    assert ("a CUDA graph for each of 1 streams" in text) == (how == "cuda_graphs")
+    assert ("a CUDA graph for each of 1 streams" in text) == (how != "kernels")
 
 
-@BOTH
+@EACH
 def test_a_profile_tells_of_each_kernel_and_product_by_the_gpus_clock(cupy: Any, how: str) -> None:
     f = gt.function(lambda x, w: gt.sum(gt.tanh(x @ w) * 2.0, axis=1))
     with gt.backend("cupy"), gt.executor(how):
@@ -172,7 +175,7 @@ def test_a_profile_tells_of_each_kernel_and_product_by_the_gpus_clock(cupy: Any,
     np.testing.assert_allclose(after.numpy(), np.full(4, 10 * np.tanh(3)), rtol=1e-6)
 
 
-@BOTH
+@EACH
 def test_old_and_new_values_of_a_variable_are_told_apart(either: Any, how: str) -> None:
     def run(where: str, how: str) -> list[Any]:
         with gt.backend(where), gt.executor(how):
@@ -194,7 +197,7 @@ def test_old_and_new_values_of_a_variable_are_told_apart(either: Any, how: str) 
         np.testing.assert_array_equal(x, y)
 
 
-@BOTH
+@EACH
 def test_other_shapes_have_plans_of_their_own_and_too_many_run_by_nodes(
     either: Any, how: str
 ) -> None:
@@ -222,7 +225,7 @@ def test_arrays_of_any_strides_come_as_they_are(either: Any) -> None:
     np.testing.assert_allclose(found, np.exp(host.T) * host[::-1] + (host[::-1] * 2).T)
 
 
-@BOTH
+@EACH
 def test_arrays_are_computed_with_on_their_device(cupy: Any, how: str) -> None:
     f = gt.function(lambda x: gt.tanh(x) * 2.0 + x)
     x = gt.constant([0.5, 1.0])
@@ -284,7 +287,7 @@ def test_each_stream_has_a_graph_of_its_own(cupy: Any) -> None:
     assert cupy.seen.captures == 2  # that of each thread has one address for all threads
 
 
-@BOTH
+@EACH
 def test_threads_do_not_meet_in_a_buffer(either: Any, how: str) -> None:
     f = gt.function(lambda x: gt.sum(gt.exp(x) @ gt.transpose(x * 2.0) + 1.0, axis=0))
     wrong: list[Any] = []
@@ -456,7 +459,7 @@ FACTORS = [
 ]  # fmt: skip
 
 
-@BOTH
+@EACH
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_products_of_matrices_and_of_their_transposes(either: Any, dtype: str, how: str) -> None:
     def product(x: Any, y: Any) -> Any:
@@ -513,7 +516,7 @@ def test_without_cublas_cupy_multiplies_and_nothing_is_captured(cupy: Any) -> No
     assert why in told(f, "cuda_graphs")
 
 
-@BOTH
+@EACH
 def test_products_around_a_loop_with_products(either: Any, how: str) -> None:
     def program(x: Any) -> Any:
         h = x @ x  # before, within, and after a program of the loop's own
