@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from gradtape.plugins.cupy.compiled.formulas import HALF
 from gradtape.plugins.cupy.compiled.products import BFLOAT16, TF32
+from gradtape.plugins.cupy.writing.formulas import HALF
 
 __all__ = ["MISSING", "add_to", "build", "rounded"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .compiled.source import BLOCK, KernelLaunch, compiled
+from .writing.source import BLOCK, KernelLaunch, compiled
 
 #: The maximum number of blocks of a launch.
 MOST_BLOCKS = 2**16

@@ -287,7 +287,7 @@ def test_a_form_makes_an_op_a_part_of_compiled_loops(twice: Op) -> None:
 
 def test_a_form_in_cuda_c_is_a_part_of_kernels(twice: Op) -> None:
     from gradtape.core.extend import Graph, TensorSpec
-    from gradtape.plugins.cupy.compiled.formulas import expression
+    from gradtape.plugins.cupy.writing.formulas import expression
     from gradtape.plugins.planned import PlanStep, StepKind
 
     x = Graph("g").input(TensorSpec([3], "float32"))

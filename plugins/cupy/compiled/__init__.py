@@ -2,15 +2,10 @@
 
 The planned executor (``plugins.planned``) provides the method: it splits ops into steps, groups
 elementwise steps, and packs updates. Here ``lowering`` has the differences from NumPy, with
-``rules`` for ops that only arrange elements, and for convolutions. ``formulas`` has the CUDA C of
-steps, ``places`` the memory of values, ``source`` the text that all kernels share. ``kernels``
-writes a group as kernels. ``fusing`` decides which groups become one kernel, ``slices`` cuts them
-into what blocks of threads compute independently, and ``blocks`` writes such a kernel. ``joins``
-concatenates arrays, ``products`` multiplies matrices, ``bfloat16`` finds operands of 16 bits, and
-``plan`` has the order of all calls, with the memory. ``programs`` keeps plans by the shapes of
-inputs. ``graphs`` captures plans that run often in CUDA graphs, which read and write
-``graph_memory``. ``moving`` copies inputs and results, ``homes`` holds variables that graphs update
-in place, and ``room`` bounds the memory of all graphs.
+``rules`` for ops that only arrange elements, for convolutions and more. ``products`` multiplies
+matrices, ``bfloat16`` finds operands of 16 bits, and ``plan`` has the order of all calls, with the
+memory. ``programs`` keeps plans by the shapes of inputs, and ``graphs`` captures those that run
+often in CUDA graphs. The texts of kernels are in ``plugins.cupy.writing``.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
 variables are simply new arrays: no array that other code may hold is written to. Only graphs write
@@ -59,5 +54,8 @@ def gradtape_lowerings() -> dict[tuple[str, str], Callable[..., Any]]:
     steps = {(op, "cupy"): lazy_entry(f"{home}.lowering", "RULES", op) for op in _LOWERED}
     draws = "plugins.cupy.random.rules"
     steps |= {(op, "cupy"): lazy_entry(draws, "RULES", op) for op in _DRAWING}
-    forms = {(op, "cuda"): lazy_entry(f"{home}.formulas", "FORMULAS", op) for op in _FORMULAS}
+    forms = {
+        (op, "cuda"): lazy_entry("plugins.cupy.writing.formulas", "FORMULAS", op)
+        for op in _FORMULAS
+    }
     return {**steps, **forms}

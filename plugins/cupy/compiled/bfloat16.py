@@ -17,7 +17,7 @@ import numpy as np
 
 from ....core.extend import SCALARS, Symbol
 from ...planned import PlanStep, StepKind, symbol_like
-from .formulas import BITS, KEEPING
+from ..writing.formulas import BITS, KEEPING
 from .lowering import DeviceLowering
 
 #: The dtype of memory for the bits of bfloat16.

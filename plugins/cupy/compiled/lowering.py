@@ -29,7 +29,7 @@ from ...planned import (
     symbol_like,
     view_kernel,
 )
-from .formulas import expression
+from ..writing.formulas import expression
 from .rules import RULES as OF_ARRAYS
 
 

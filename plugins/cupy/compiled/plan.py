@@ -28,14 +28,14 @@ from ...planned import (
     packed,
     shape_of,
 )
+from ..writing.fusing import BlockKernel, Fused, fused
+from ..writing.groups import launches, split
+from ..writing.joins import has_kernels, joining, parts_of_joins
+from ..writing.places import Places
+from ..writing.source import BLOCK, KernelLaunch, Written, compiled
 from .bfloat16 import SHORT, with_short_operands
-from .fusing import BlockKernel, Fused, fused
-from .joins import has_kernels, joining, parts_of_joins
-from .kernels import launches, split
 from .lowering import DeviceLowering
-from .places import Places
 from .products import Products, products, rounds
-from .source import BLOCK, KernelLaunch, Written, compiled
 
 #: The alignment of buffers, in bytes.
 _ALIGNED = 512

@@ -9,13 +9,13 @@ from typing import Any
 
 from ....core.extend import Backend, Graph, batch_rows, by_backend, compiling, node_by_node
 from ...planned import Run, has_dtypes, retraced
-from .graph_memory import NotCaptured
-from .graphs import HELD_TOO_OFTEN, Captured, NotNow, obstacle
-from .homes import Home, shows_references
+from .graphs.captured import HELD_TOO_OFTEN, Captured, NotNow, obstacle
+from .graphs.homes import Home, shows_references
+from .graphs.memory import NotCaptured
+from .graphs.room import estimate, keep, make_room
 from .lowering import DeviceLowering
 from .plan import PER_THREAD, DevicePlan, State
 from .products import rounds
-from .room import estimate, keep, make_room
 
 #: The maximum of shapes that are planned for, and of graphs: one for each stream and precision.
 _SHAPES, _GRAPHS = 16, 4

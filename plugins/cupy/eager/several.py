@@ -20,11 +20,11 @@ from ...planned import (
     grouped,
     shape_of,
 )
-from ..compiled.kernels import split
-from ..compiled.places import Places
 from ..compiled.products import TF32, layout_of, products, rounds
-from ..compiled.source import BLOCK
 from ..launching import PreparedKernel, blocks_for
+from ..writing.groups import split
+from ..writing.places import Places
+from ..writing.source import BLOCK
 from .plans import Lowered, Plan, one_launch, strides_of
 from .texts import Place, Writer, Written, is_dense, joining
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ....core.extend import Symbol
 from ...planned import LoopGroup, PlanStep, Shape, shape_of
-from ..compiled.formulas import compute_type, expression, literal, loaded, memory_type, stored
-from ..compiled.kernels import ends_in
-from ..compiled.source import BLOCK, axes_of, folded, identity, label, merged, prelude
+from ..writing.formulas import compute_type, expression, literal, loaded, memory_type, stored
+from ..writing.groups import ends_in
+from ..writing.source import BLOCK, axes_of, folded, identity, label, merged, prelude
 
 #: The maximum of axes of a loop, after those that all arrays allow to merge are one.
 MOST_AXES = 6

@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from ....core.extend import registry
-from ..compiled.formulas import HALF, compute_type, loaded, memory_type, stored
 from ..launching import PreparedKernel
+from ..writing.formulas import HALF, compute_type, loaded, memory_type, stored
 
 #: The dtypes that the kernels have, by character.
 _CHARS = "efd"

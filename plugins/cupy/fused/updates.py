@@ -15,8 +15,8 @@ import numpy as np
 
 from ....core.extend import Symbol
 from ...planned import PlanStep, StepKind
-from ..compiled.formulas import compute_type, expression
 from ..launching import PreparedKernel, blocks_for
+from ..writing.formulas import compute_type, expression
 from .sources import kernel, takes, whole
 
 #: The maximum of gradients: each takes 16 of the 4096 bytes of arguments.

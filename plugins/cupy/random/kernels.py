@@ -12,8 +12,8 @@ import numpy as np
 from ....core.extend import batch_rows, numpy_dtype, registry
 from ...ops.random import philox
 from ...ops.random.stateless import part_of_batch
-from ..compiled.formulas import memory_type
-from ..compiled.source import BLOCK, KernelLaunch, compiled
+from ..writing.formulas import memory_type
+from ..writing.source import BLOCK, KernelLaunch, compiled
 from .samplers import SAMPLERS, SPLIT, Sampler, sampler_of, sampler_of_integers, uniform
 from .sources import Kernel, blocks_of, kernels, parameters, scratch_for, sizes_for
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ....core.extend import Node, Symbol, batch_rows
 from ...planned import PlanStep, StepKind, shape_of, symbol_like
-from ..compiled.places import Place
-from ..compiled.source import KernelLaunch, Written
+from ..writing.places import Place
+from ..writing.source import KernelLaunch, Written
 from .kernels import can_draw
 from .samplers import SAMPLERS, SPLIT, Sampler, sampler_of, sampler_of_integers
 from .sources import blocks_of, kernels, keys_at, scratch_for, sizes_for

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiled.formulas import literal
+from ..writing.formulas import literal
 from . import ziggurat
 from .texts import EXPONENTIAL, NORMAL, WORDS
 

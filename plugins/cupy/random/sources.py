@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiled.formulas import BFLOAT, HALF, literal, memory_type, stored
-from ..compiled.source import BLOCK
+from ..writing.formulas import BFLOAT, HALF, literal, memory_type, stored
+from ..writing.source import BLOCK
 from . import texts
 from .samplers import Sampler
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradtape as gt
-from gradtape.plugins.cupy.compiled.room import _graphs
+from gradtape.plugins.cupy.compiled.graphs.room import _graphs
 
 SHAPES = [(6,), (2, 3), (5,), (1, 4), (3,)]
 ROWS = np.linspace(-1, 1, 20000).reshape(5000, 4).astype("float32")
@@ -293,7 +293,7 @@ def test_values_held_again_and_again_lead_to_copies_once(cupy: Any) -> None:
 
 
 def test_without_reference_counts_variables_hold_copies(cupy: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("gradtape.plugins.cupy.compiled.homes.COUNTS", False)
+    monkeypatch.setattr("gradtape.plugins.cupy.compiled.graphs.homes.COUNTS", False)
     with gt.backend("cupy"):
         variables, step = many_updates()
         for _ in range(5):

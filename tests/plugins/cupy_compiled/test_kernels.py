@@ -17,9 +17,9 @@ from real_gpu import PLACES
 
 import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
-from gradtape.plugins.cupy.compiled.formulas import _FORMS, expression
-from gradtape.plugins.cupy.compiled.kernels import launches
-from gradtape.plugins.cupy.compiled.source import BLOCK, OPTIONS, KernelLaunch
+from gradtape.plugins.cupy.writing.formulas import _FORMS, expression
+from gradtape.plugins.cupy.writing.groups import launches
+from gradtape.plugins.cupy.writing.source import BLOCK, OPTIONS, KernelLaunch
 from gradtape.plugins.planned import LoopGroup, PlanStep, StepKind
 
 GRAPH = Graph("test")

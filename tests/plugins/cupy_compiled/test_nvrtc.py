@@ -18,7 +18,7 @@ from test_programs import losses_and_how
 
 import gradtape as gt
 from gradtape.plugins.cupy.compiled.plan import DevicePlan
-from gradtape.plugins.cupy.compiled.source import OPTIONS
+from gradtape.plugins.cupy.writing.source import OPTIONS
 
 _INSTALL = "pip install nvidia-cuda-nvrtc-cu12"
 

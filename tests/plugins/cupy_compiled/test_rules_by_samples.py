@@ -15,8 +15,8 @@ import gradtape as gt
 from gradtape.core.extend import SCALARS
 from gradtape.errors import BackendUnavailable
 from gradtape.plugins.cupy.compiled import _FORMULAS, _LOWERED
-from gradtape.plugins.cupy.compiled.formulas import FORMULAS
 from gradtape.plugins.cupy.compiled.lowering import RULES
+from gradtape.plugins.cupy.writing.formulas import FORMULAS
 
 #: Those of which some samples remain calls.
 CALLED = {

@@ -15,8 +15,8 @@ import pytest
 import gradtape as gt
 from gradtape.errors import OutOfMemory
 from gradtape.plugin import Op
-from gradtape.plugins.cupy.compiled.source import compiled
 from gradtape.plugins.cupy.eager import launchers
+from gradtape.plugins.cupy.writing.source import compiled
 
 _DTYPES = ("float32", "float64", "float16", "int32", "int8", "uint8", "bool")
 _UNARY = (gt.tanh, gt.nn.sigmoid, gt.nn.relu, gt.negative, gt.abs, gt.square, gt.exp)

@@ -13,7 +13,7 @@ import numpy as np
 from .....core.extend import Node, Symbol
 from ....planned import RULES as PLANNED
 from ....planned import Rule, Shape, StepKind, elementwise, reshaped, shape_of, symbol_like
-from ..formulas import memory_type
+from ...writing.formulas import memory_type
 
 if TYPE_CHECKING:
     from ..lowering import DeviceLowering

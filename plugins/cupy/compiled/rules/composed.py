@@ -9,7 +9,7 @@ import numpy as np
 
 from .....core.extend import F, Graph, Node, Symbol, TensorSpec, ops, tracing_into
 from ....planned import Rule, StepKind, elementwise, shape_of, symbol_like
-from ..formulas import kind_of
+from ...writing.formulas import kind_of
 
 if TYPE_CHECKING:
     from ..lowering import DeviceLowering

@@ -14,9 +14,9 @@ import numpy as np
 from .....core.extend import Node, Symbol
 from ....ops.network.windows import Windows
 from ....planned import shape_of, symbol_like
-from ..formulas import compute_type, stored
-from ..kernels import KernelLaunch, Written
-from ..writing import Writer, unravelled, written
+from ...writing.elements import Writer, unravelled, written
+from ...writing.formulas import compute_type, stored
+from ...writing.source import KernelLaunch, Written
 from .windows import names, places_in_window, windows_of_place
 
 if TYPE_CHECKING:

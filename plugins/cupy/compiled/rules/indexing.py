@@ -18,9 +18,9 @@ import numpy as np
 
 from .....core.extend import Node, Symbol, broadcast_shapes
 from ....planned import Rule, Shape, StepKind, reshaped, shape_of, symbol_like
-from ..formulas import compute_type, kind_of, literal, stored
-from ..kernels import KernelLaunch, Written
-from ..writing import Writer, indices, unravelled, written
+from ...writing.elements import Writer, indices, unravelled, written
+from ...writing.formulas import compute_type, kind_of, literal, stored
+from ...writing.source import KernelLaunch, Written
 from .arrangements import RULES as ARRANGEMENTS
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from .....core.extend import Node, Symbol
 from ....planned import Rule, Shape, shape_of
-from ..formulas import compute_type, kind_of, stored
-from ..kernels import Written
-from ..writing import Writer, indices, unravelled, written
+from ...writing.elements import Writer, indices, unravelled, written
+from ...writing.formulas import compute_type, kind_of, stored
+from ...writing.source import Written
 
 if TYPE_CHECKING:
     from ..lowering import DeviceLowering

@@ -14,9 +14,9 @@ from .....core.extend import Node, Symbol
 from ....ops.network.pooling import pool_windows
 from ....ops.network.windows import Windows
 from ....planned import Rule
-from ..formulas import compute_type, kind_of, literal
-from ..kernels import Written
-from ..writing import Writer, indices, written
+from ...writing.elements import Writer, indices, written
+from ...writing.formulas import compute_type, kind_of, literal
+from ...writing.source import Written
 from .windows import names, place_by_number, places_in_window, windows_of_place
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 
 from .....core.extend import Node, Symbol, kernel_of, registry
 from ....planned import Rule, StepKind, reshaped, shape_of, symbol_like, view_kernel
-from ..formulas import kind_of, literal
-from ..kernels import Written
-from ..writing import Writer, indices, unravelled, written
+from ...writing.elements import Writer, indices, unravelled, written
+from ...writing.formulas import kind_of, literal
+from ...writing.source import Written
 from .arrangements import part
 
 if TYPE_CHECKING:

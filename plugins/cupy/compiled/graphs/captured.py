@@ -25,17 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import (
+from .....core.extend import (
     Symbol,
     active_tapes,
     has_unknown_sizes,
     set_arrays,
 )
-from ...packing import FlatArrays
-from ...planned import PlanStep, bytes_of
-from .graph_memory import GraphMemory, NotCaptured
+from ....packing import FlatArrays
+from ....planned import PlanStep, bytes_of
+from ..plan import Action, DevicePlan, Values
 from .homes import Home
-from .plan import Action, DevicePlan, Values
+from .memory import GraphMemory, NotCaptured
 
 #: Copying this many bytes takes as long as launching a kernel.
 _PER_LAUNCH = 2**21

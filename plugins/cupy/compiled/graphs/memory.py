@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import Symbol, Variable
-from ...packing import FlatArrays
-from ...planned import bytes_of, shape_of
+from .....core.extend import Symbol, Variable
+from ....packing import FlatArrays
+from ....planned import bytes_of, shape_of
+from ..plan import Action, DevicePlan, Values
 from .homes import Home
 from .moving import Moves
-from .plan import Action, DevicePlan, Values
 
 #: The size in bytes from which variables that are only read are not copied.
 _LARGE = 2**16

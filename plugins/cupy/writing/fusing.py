@@ -16,8 +16,8 @@ from math import prod
 from ....core.extend import Symbol
 from ...planned import Item, LoopGroup, PlanStep, StepKind, close_groups, count_ops
 from .blocks import MOST_PARTS, Values, side_by_side
+from .groups import MOST, in_parts, is_one_launch
 from .joins import has_kernels
-from .kernels import MOST, in_parts, is_one_launch
 from .places import Place
 from .slices import Slices, Span, cut
 from .source import Written

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import (
+from .....core.extend import (
     COUNTS,
     Pending,
     Variable,
@@ -25,7 +25,7 @@ from ....core.extend import (
     restore_arrays,
     set_arrays,
 )
-from ...packing import FlatArrays, bounds_of, hold
+from ....packing import FlatArrays, bounds_of, hold
 
 _data_of, _memory_of = attrgetter("data"), attrgetter("data.mem")
 

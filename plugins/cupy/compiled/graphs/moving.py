@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .kernels import BLOCK, KernelLaunch, compiled
+from ...writing.source import BLOCK, KernelLaunch, compiled
 
 #: The maximum of arrays that one kernel copies or notes: arguments have 4 KiB.
 _MOST = 160

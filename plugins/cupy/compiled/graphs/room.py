@@ -7,10 +7,10 @@ from threading import Lock
 from typing import Any, Protocol
 from weakref import WeakSet, ref
 
-from ...planned import bytes_of
-from .graph_memory import NotCaptured
-from .graphs import Captured
-from .plan import DevicePlan
+from ....planned import bytes_of
+from ..plan import DevicePlan
+from .captured import Captured
+from .memory import NotCaptured
 
 #: The share that graphs may take of the memory that is free on a device or that they have.
 _SHARE = 0.5

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from ....core.extend import Symbol
 from ...planned import PlanStep, Shape, StepKind, shape_of
 from .formulas import BFLOAT, HALF, loaded, memory_type, stored
-from .kernels import KernelLaunch, Place, Written
+from .places import Place
+from .source import KernelLaunch, Written
 
 if TYPE_CHECKING:
-    from .lowering import DeviceLowering
+    from ..compiled.lowering import DeviceLowering
 
 #: The maximum of inputs: the arguments of a launch have 4 KiB.
 _MOST_INPUTS = 128
