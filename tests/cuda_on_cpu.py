@@ -329,7 +329,8 @@ def add_to(module: Any) -> types.SimpleNamespace:
                     met = not _built(self.name, self.code)(pointers, grid[0], block[0])
                 assert met, f"threads of {self.name} do not meet at a barrier"
 
-            if not seen.dry:
+            # constants of plans are filled by kernels, which are needed later
+            if not seen.dry or self.name.startswith("gradtape_fill"):
                 do(work)
 
     null = Stream(null=True)

@@ -69,8 +69,6 @@ def check(either: Any, cases: Iterable[Case], how: str = "cuda_graphs") -> None:
         for case, f in made:
             f(*[gt.constant(x).to("cupy") for x in case.xs])
         either.seen.dry = False
-        # made anew: constants of the first ones were computed by kernels that did not run
-        made = [(case, gt.function(with_slopes(case.program))) for case, _ in made]
         for case, f in made:
             found = differs(case, f, how)
             wrong += [f"{case.label}: {found}"] if found else []
