@@ -329,8 +329,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
                     met = not _built(self.name, self.code)(pointers, grid[0], block[0])
                 assert met, f"threads of {self.name} do not meet at a barrier"
 
-            # constants of plans are filled by kernels, which are needed later
-            if not seen.dry or self.name.startswith("gradtape_fill"):
+            if not seen.dry:
                 do(work)
 
     null = Stream(null=True)
