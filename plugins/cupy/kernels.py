@@ -1,4 +1,4 @@
-"""Kernels for ops that CuPy lacks or does otherwise: convolutions, indices, random numbers.
+"""Kernels for ops that CuPy lacks or does otherwise: convolutions and indices.
 
 *Convolutions*: the elements of each window are copied to a row of one matrix product. The portable
 kernels compute a product for each position in a window, and between them a GPU waits for Python.
@@ -9,9 +9,6 @@ channels use the portable kernels.
 that checked them would make the host wait for the GPU. So an index out of range gives nan, the
 lowest integer, the highest unsigned integer, or true, and assignments find the last value for each
 position.
-
-*Random numbers* are made on the GPU: NumPy's Philox, bit for bit. Normal, exponential and gamma
-numbers and permutations are drawn on the host, and copied.
 """
 
 from __future__ import annotations

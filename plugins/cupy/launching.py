@@ -13,20 +13,6 @@ import numpy as np
 
 from .writing.source import BLOCK, KernelLaunch, compiled
 
-#: The maximum number of blocks of a launch.
-MOST_BLOCKS = 2**16
-
-
-def blocks_for(threads: int) -> int:
-    """Return the number of blocks for at least as many threads, as far as a launch can have them.
-
-    Parameters
-    ----------
-    threads
-        The number of threads; a kernel lets its threads repeat for what is left.
-    """
-    return max(1, min(-(-threads // BLOCK), MOST_BLOCKS))
-
 
 class CannotCompile(Exception):
     """A kernel cannot be compiled; the message is the compiler's."""

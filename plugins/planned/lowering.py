@@ -328,7 +328,7 @@ class Lowering:
         if known.replaced(name, backend) is not None:
             return "a plugin replaced its kernel"
         if known.owner("kernel", (name, backend)) is not None and not op.inline:
-            return "its kernel is one call"
+            return "the backend has its own kernel for it"
         if op.host:
             return "its kernel runs on the host"
         return self.expand(node)
@@ -337,7 +337,7 @@ class Lowering:
         """Add the steps of a node's portable kernel; return the reason if it has none."""
         nodes = kernel_graph(node)
         if nodes is None:
-            return "its kernel is not a formula"
+            return "its kernel cannot be divided into simpler ops"
         if any(map(self._is_replaced, nodes.nodes)):  # eagerly, NumPy's function computes this part
             return "a plugin replaced the kernel of an op in its formula"
         before = self.mark()
@@ -346,7 +346,7 @@ class Lowering:
                 self._lower(part, inside=True)
         except NotImplementedError:
             self.back(before)
-            return "its kernel is not a formula"
+            return "its kernel cannot be divided into simpler ops"
         for symbol, result in zip(node.outputs, nodes.outputs, strict=True):
             result = self.look(result)
             if result in self.known:

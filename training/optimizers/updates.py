@@ -26,6 +26,7 @@ from ...core.extend import (
     functions,
     hide_arrays,
     in_parallel,
+    numpy_dtype,
     ops,
     parts,
     restore_arrays,
@@ -211,7 +212,8 @@ class VariableGroup:
             return None
         key = owner, value.dtype, len(settings), KERNEL_CACHES.count
         if key not in self._at_once or not self._lasting:
-            formula = FlatFormula.of(self._update, value.dtype, len(state), len(settings))
+            dtype = numpy_dtype(value.dtype)
+            formula = FlatFormula.of(self._update, dtype, len(state), len(settings))
             self._at_once[key] = None if formula is None else owner.updating(formula)
         run = self._at_once[key]
         found = None if run is None else run([value, *state], gradients, settings)

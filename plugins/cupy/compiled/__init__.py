@@ -3,9 +3,10 @@
 The planned executor (``plugins.planned``) provides the method: it splits ops into steps, groups
 elementwise steps, and packs updates. Here ``lowering`` has the differences from NumPy, with
 ``rules`` for ops that only arrange elements, for convolutions and more. ``products`` multiplies
-matrices, ``bfloat16`` finds operands of 16 bits, and ``plan`` has the order of all calls, with the
-memory. ``programs`` keeps plans by the shapes of inputs, and ``graphs`` captures those that run
-often in CUDA graphs. The texts of kernels are in ``plugins.cupy.writing``.
+matrices, ``bfloat16`` finds operands of 16 bits, ``variables`` has the memory of what one kernel
+updates, and ``plan`` the order of all calls. ``programs`` keeps plans by the shapes of inputs, and
+``graphs`` captures those that run often in CUDA graphs. The texts of kernels are in
+``plugins.cupy.writing``.
 
 CuPy reuses memory that it releases for later work on the same stream. So results and new values of
 variables are simply new arrays: no array that other code may hold is written to. Only graphs write

@@ -14,8 +14,9 @@ from .graphs.homes import Home, shows_references
 from .graphs.memory import NotCaptured
 from .graphs.room import estimate, keep, make_room
 from .lowering import DeviceLowering
-from .plan import PER_THREAD, DevicePlan, State
+from .plan import PER_THREAD, DevicePlan
 from .products import rounds
+from .variables import State
 
 #: The maximum of shapes that are planned for, and of graphs: one for each stream and precision.
 _SHAPES, _GRAPHS = 16, 4

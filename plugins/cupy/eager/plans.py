@@ -29,8 +29,8 @@ from ...planned import (
     StepKind,
 )
 from ..compiled.lowering import DeviceLowering
-from ..launching import PreparedKernel, blocks_for
-from ..writing.source import BLOCK
+from ..launching import PreparedKernel
+from ..writing.source import BLOCK, blocks_for
 from .texts import Place, Writer, Written, filling
 
 #: The shape that elementwise ops are lowered for.

@@ -21,10 +21,10 @@ from ...planned import (
     shape_of,
 )
 from ..compiled.products import TF32, layout_of, products, rounds
-from ..launching import PreparedKernel, blocks_for
+from ..launching import PreparedKernel
 from ..writing.groups import split
 from ..writing.places import Places
-from ..writing.source import BLOCK
+from ..writing.source import BLOCK, blocks_for
 from .plans import Lowered, Plan, one_launch, strides_of
 from .texts import Place, Writer, Written, is_dense, joining
 

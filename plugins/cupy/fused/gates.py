@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..launching import PreparedKernel, blocks_for
+from ..launching import PreparedKernel
+from ..writing.source import blocks_for
 from .sources import kernel, portable, takes, whole
 
 #: As in the portable kernels: exact where a gate is nearly open.

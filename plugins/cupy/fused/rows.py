@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..launching import PreparedKernel, blocks_for
+from ..launching import PreparedKernel
 from ..writing.formulas import kind_of
-from ..writing.source import BLOCK
+from ..writing.source import BLOCK, blocks_for
 from .sources import kernel, portable, takes, whole
 
 #: Longer rows need this many others: too few threads would read them.

@@ -8,7 +8,8 @@ from typing import Any
 
 from ....core.extend import registry
 from ..launching import PreparedKernel
-from ..writing.formulas import HALF, compute_type, loaded, memory_type, stored
+from ..writing.formulas import compute_type, loaded, memory_type, stored
+from ..writing.source import prelude
 
 #: The dtypes that the kernels have, by character.
 _CHARS = "efd"
@@ -59,7 +60,7 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Pre
         loaded=loaded(dtype, "x"),
         stored=stored(dtype, "x"),
     )
-    parts = [HALF if dtype.char == "e" else "", types]
+    parts = [prelude(types), types]
     if labels is not None:
         parts.append(f"typedef {memory_type(labels)} L;\n")
     return PreparedKernel(xp, name, "".join([*parts, text]))

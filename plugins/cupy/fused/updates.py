@@ -15,8 +15,9 @@ import numpy as np
 
 from ....core.extend import Symbol
 from ...planned import PlanStep, StepKind
-from ..launching import PreparedKernel, blocks_for
+from ..launching import PreparedKernel
 from ..writing.formulas import compute_type, expression
+from ..writing.source import blocks_for
 from .sources import kernel, takes, whole
 
 #: The maximum of gradients: each takes 16 of the 4096 bytes of arguments.

@@ -21,15 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..writing.formulas import BFLOAT, HALF, literal, memory_type, stored
-from ..writing.source import BLOCK
+from ..writing.source import BLOCK, blocks_for
 from . import texts
 from .samplers import Sampler
 
 #: The minimum and maximum of words that a block of threads draws from, and the number of those that
 #: it looks at before them. It keeps as many after them in shared memory.
 _LEAST_TILE, _MOST_TILE, _BACK = 128, 1024, 64
-#: The maximum number of blocks where threads repeat for what is left.
-_MOST_BLOCKS = 2**16
 
 
 class Kernel(NamedTuple):
@@ -126,7 +124,7 @@ def blocks_of(kernel: Kernel, sampler: Sampler, sizes: Sizes) -> int:
     if kernel.by_tiles:
         return sizes.keys * sizes.tiles
     per = _per(sampler) if sampler.plain else 1
-    return max(1, min(-(-sizes.keys * -(-sizes.each // per) // BLOCK), _MOST_BLOCKS))
+    return blocks_for(sizes.keys * -(-sizes.each // per))
 
 
 #: The key at ``b`` among keys that lie side by side.

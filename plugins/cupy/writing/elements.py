@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from ....core.extend import Symbol
 from ...planned import PlanStep, Shape, StepKind, shape_of
-from .formulas import BFLOAT, HALF, loaded, memory_type, stored
+from .formulas import loaded, memory_type, stored
 from .places import Place
-from .source import KernelLaunch, Written
+from .source import KernelLaunch, Written, index_type, prelude, reach
 
 if TYPE_CHECKING:
     from ..compiled.lowering import DeviceLowering
 
 #: The maximum of inputs: the arguments of a launch have 4 KiB.
 _MOST_INPUTS = 128
-#: The largest index of a kernel that computes indices in 32 bits.
-_MOST_INT = 2**30
 
 
 class Writer:
@@ -123,20 +121,12 @@ class Writer:
         params = [f"const {memory_type(x.dtype)}* {name}" for x, name in names.items()]
         params += [f"const {memory_type(x.dtype)}* g{i}" for i, x in enumerate(given)]
         params.append(f"{memory_type(out.dtype)}* out")
-        short = {"_half(": HALF, "_bfloat(": BFLOAT}
-        prelude = "".join(part for name, part in short.items() if name in text)
         head = f'extern "C" __global__ void KERNEL({", ".join(params)}) {{'
-        source = f"{prelude}typedef {self._index(out, threads)} I;\n{head}\n{text}\n}}\n"
+        reaches = [reach(place, x) for x, place in self._places.items()]
+        index = index_type([self.most, threads, prod(shape_of(out)), *reaches])
+        source = f"{prelude(text)}typedef {index} I;\n{head}\n{text}\n}}\n"
         arrays = [*names, *given, out]
         return KernelLaunch(self.step.op, source, arrays, threads, blocks)
-
-    def _index(self, out: Symbol, threads: int) -> str:
-        reach = [self.most, threads, prod(shape_of(out))]
-        for x, (_, offset, strides) in self._places.items():
-            reach.append(
-                1 + abs(offset) + sum(abs(s) * n for n, s in zip(shape_of(x), strides, strict=True))
-            )
-        return "int" if max(reach) < _MOST_INT else "long long"
 
 
 def unravelled(shape: Shape, name: str = "t", index: str = "k") -> list[str]:

@@ -15,7 +15,7 @@ from .formulas import BFLOAT, HALF, literal, memory_type
 from .places import Place
 
 #: Threads in a block, and the maximum of blocks: the same threads compute the remaining elements.
-BLOCK, _MOST_BLOCKS = 256, 2**16
+BLOCK, MOST_BLOCKS = 256, 2**16
 #: Products and sums are rounded separately, as with CuPy's own kernels.
 OPTIONS = ("--fmad=false",)
 
@@ -62,9 +62,18 @@ class KernelLaunch:
         self.name = f"gradtape_{re.sub(_NO_LETTERS, '_', label)}_{digest}"
         self.source = text.replace("KERNEL", self.name)
         self.arrays = list(arrays)
-        if blocks is None:
-            blocks = max(1, min(-(-threads // BLOCK), _MOST_BLOCKS))
-        self.blocks = blocks
+        self.blocks = blocks_for(threads) if blocks is None else blocks
+
+
+def blocks_for(threads: int) -> int:
+    """Return the number of blocks for at least as many threads, as far as a launch can have them.
+
+    Parameters
+    ----------
+    threads
+        The number of threads; a kernel lets its threads repeat for what is left.
+    """
+    return max(1, min(-(-threads // BLOCK), MOST_BLOCKS))
 
 
 def axes_of(step: PlanStep) -> tuple[int, ...]:

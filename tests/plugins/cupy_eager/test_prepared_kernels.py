@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gradtape.plugins.cupy.launching import MOST_BLOCKS, PreparedKernel, blocks_for
+from gradtape.plugins.cupy.launching import PreparedKernel
+from gradtape.plugins.cupy.writing.source import MOST_BLOCKS, blocks_for
 
 _TEXT = """\
 extern "C" __global__ void KERNEL(const float* x, float* out, int n, double by) {

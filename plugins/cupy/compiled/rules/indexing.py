@@ -58,7 +58,7 @@ class _Index(NamedTuple):
 
 
 def _index_of(template: Sequence[Any], shape: Shape, arrays: Sequence[Symbol]) -> _Index | None:
-    """Return an index; None if it has masks or sizes that are no numbers."""
+    """Return an index; None if it has masks, or sizes that are not numbers."""
     if any(x.dtype.kind not in "iu" for x in arrays):
         return None
     parts = list(template)
