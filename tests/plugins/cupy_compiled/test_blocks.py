@@ -14,8 +14,8 @@ from executing import Training
 import gradtape as gt
 from gradtape.core.extend import Graph, Symbol
 from gradtape.errors import ExecutorWarning
-from gradtape.plugins.cupy.compiled import blocks
 from gradtape.plugins.cupy.compiled.plan import DevicePlan
+from gradtape.plugins.cupy.writing import blocks
 from gradtape.plugins.cupy.writing.fusing import BlockKernel
 from gradtape.plugins.cupy.writing.slices import Slices, cut
 from gradtape.plugins.planned import LoopGroup, PlanStep, StepKind
