@@ -1,8 +1,9 @@
 """Kernels of CUDA C on the processor, and what of CuPy launches them, for the pretend library.
 
 A kernel's source is compiled by ``g++`` behind a few lines that stand for CUDA, and runs one thread
-after another. Streams are there by name, and a graph runs again what was launched while it was
-captured, which is not run meanwhile; as on a GPU, the host can read nothing then.
+after another. Blocks run in no particular order, and find nothing of use in their shared memory.
+The limits of GPUs are checked. Streams are there by name, and a graph runs again what was launched
+while it was captured, which is not run meanwhile; as on a GPU, the host can read nothing then.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ _CUDA = """\
 #include <string.h>
 #include <ucontext.h>
 #include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
 struct three { unsigned int x, y, z; };
 static thread_local three blockIdx, threadIdx, blockDim, gridDim;
 #define __global__
@@ -60,6 +64,15 @@ static int __popc(unsigned int x) { return __builtin_popcount(x); }
 template <class T> static T atomicAdd(T* at, T x) { T old = *at; *at = old + x; return old; }
 template <class T> static T atomicMax(T* at, T x) { T old = *at; *at = max(old, x); return old; }
 template <class T> static T atomicMin(T* at, T x) { T old = *at; *at = min(old, x); return old; }
+
+// Shared memory has any bits when a block begins, and its size is added up.
+static thread_local unsigned int first_thread;
+static thread_local size_t shared_bytes;
+static void begin_shared(void* at, size_t size, size_t each) {
+    if (threadIdx.x != first_thread) return;
+    memset(at, 0xff, size);
+    shared_bytes = (shared_bytes + each - 1) / each * each + size;
+}
 
 // Threads of a block that meet at barriers are fibers, which run in another order after each.
 struct fiber { ucontext_t context; bool waits, ended; };
@@ -93,6 +106,7 @@ static bool run_block(unsigned int threads, unsigned int block) {
             unsigned int t = round % 2 ? threads - 1 - i : i;
             t = (t + 97 * round) % threads;
             threadIdx = {t, 0, 0};
+            if (round == block && !i) first_thread = t;
             fibers[t].waits = false;
             swapcontext(&scheduler, &fibers[t].context);
             waiting += fibers[t].waits;
@@ -111,15 +125,19 @@ _LAUNCH = """\
 static void call_{name}(void** m) {{ {name}({arguments}); }}
 extern "C" int launch_{name}(void** m, unsigned int blocks, unsigned int threads) {{
     gridDim = {{blocks, 1, 1}}; blockDim = {{threads, 1, 1}};
-    for (unsigned int b = 0; b < blocks; b++) {{
+    std::vector<unsigned int> order(blocks);
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), std::minstd_rand(blocks + 1));
+    for (unsigned int b : order) {{
         blockIdx = {{b, 0, 0}};
         if ({barriers}) {{
-            body = call_{name}; arguments = m;
+            body = call_{name}; arguments = m; shared_bytes = 0;
             if (!run_block(threads, b)) return 1;
+            if (shared_bytes > {most_shared}) return 2;
             continue;
         }}
-        for (unsigned int t = 0; t < threads; t++) {{
-            threadIdx = {{t, 0, 0}};
+        for (unsigned int i = 0; i < threads; i++) {{
+            threadIdx = {{b % 2 ? threads - 1 - i : i, 0, 0}};
             call_{name}(m);
         }}
     }}
@@ -129,6 +147,42 @@ extern "C" int launch_{name}(void** m, unsigned int blocks, unsigned int threads
 _OPTIONS = (
     "-O0 -std=c++17 -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC -x c++".split()
 )
+
+
+#: The limits of a launch on any GPU: of blocks, of threads in each, and of bytes of shared memory
+#: that a kernel declares and of arguments.
+_MOST_BLOCKS, _MOST_THREADS, _MOST_SHARED, _MOST_ARGUMENTS = 2**31 - 1, 1024, 48 * 2**10, 2**12
+#: By what launching a kernel returns, what its threads have done.
+_WRONG = {1: "do not meet at a barrier", 2: "have more shared memory than a block can have"}
+_SHARED = re.compile(r"__shared__ (?:\w+ )+?\w+\[[^;]*;")
+
+
+def _with_garbage(source: str) -> str:
+    """Return a kernel whose shared memory has any bits when a block begins."""
+
+    def begun(declared: re.Match[str]) -> str:
+        names = re.findall(r"(\w+)\[", declared[0])
+        return declared[0] + "".join(f" begin_shared({x}, sizeof {x}, sizeof *{x});" for x in names)
+
+    start = source.index('extern "C" __global__')
+    outside = [x for text in _SHARED.findall(source[:start]) for x in re.findall(r"(\w+)\[", text)]
+    opening = source.index("{", start) + 1
+    before, after = source[:opening], _SHARED.sub(begun, source[opening:])
+    return (
+        before + "".join(f" begin_shared({x}, sizeof {x}, sizeof *{x});" for x in outside) + after
+    )
+
+
+def _check_limits(name: str, source: str, grid: Any, block: Any, kinds: Sequence[str]) -> None:
+    """Raise if no GPU, or not every one, can launch this."""
+    bounds = re.search(r"__launch_bounds__\((\d+)\)", source)
+    assert 1 <= grid[0] <= _MOST_BLOCKS, f"{name} has {grid[0]} blocks"
+    most = int(bounds[1]) if bounds else _MOST_THREADS
+    assert 1 <= block[0] <= most <= _MOST_THREADS, f"{name} has {block[0]} threads in a block"
+    # without bounds, threads may have too many registers for more of them
+    assert bounds or block[0] <= 256, f"{name} has {block[0]} threads and tells no bounds"
+    size = 8 * len(kinds)  # or less
+    assert size <= _MOST_ARGUMENTS, f"{name} has {size} bytes of arguments"
 
 
 def _kinds(name: str, source: str) -> list[str]:
@@ -147,8 +201,10 @@ def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
             for i, kind in enumerate(_kinds(name, source))
         )
         barriers = int("__syncthreads" in source)
-        launch = _LAUNCH.format(name=name, arguments=given, barriers=barriers)
-        body = source.replace(HALF, _HALF) + launch
+        launch = _LAUNCH.format(
+            name=name, arguments=given, barriers=barriers, most_shared=_MOST_SHARED
+        )
+        body = _with_garbage(source).replace(HALF, _HALF) + launch
         text.append(f"namespace n{number} {{\n{body}}}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernels.so")
@@ -309,6 +365,7 @@ def add_to(module: Any) -> types.SimpleNamespace:
             return function
 
         def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+            _check_limits(self.name, self.code, grid, block, _kinds(self.name, self.code))
             args = [x.value if type(x) is Number else x for x in args]
             held = [x.data if type(x) is module.ndarray else np.array(x) for x in args]
             # a kernel that takes no strides reads arrays as if they had none
@@ -326,8 +383,8 @@ def add_to(module: Any) -> types.SimpleNamespace:
                 assert len(numbers) <= len(pointers)  # they are kept as long as this is
                 seen.launches += 1
                 with np.errstate(all="ignore"):
-                    met = not _built(self.name, self.code)(pointers, grid[0], block[0])
-                assert met, f"threads of {self.name} do not meet at a barrier"
+                    wrong = _built(self.name, self.code)(pointers, grid[0], block[0])
+                assert not wrong, f"threads of {self.name} {_WRONG[wrong]}"
 
             if not seen.dry:
                 do(work)

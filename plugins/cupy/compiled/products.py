@@ -48,6 +48,8 @@ _RECENT = 80
 _DEFAULT_ALGORITHM = -1
 #: The compute capability from which NVIDIA recommends more scratch memory, and the sizes in bytes.
 _SCRATCH = (9, 32 << 20, 4 << 20)
+#: The largest number of rows, columns or matrices that cuBLAS takes.
+_LARGEST = 2**31 - 1
 #: The number of streams for which a handle keeps scratch memory, and that of prepared calls.
 _STREAMS, _PREPARED = 8, 4096
 
@@ -161,6 +163,7 @@ class CublasHandle:
             An array with a matrix at its first element, the distance between the matrix's columns,
             and the distance between matrices.
         """
+        _check_sizes(*sizes, count, x[1], y[1], out[1])
         given, result, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
         self._call(
@@ -186,6 +189,7 @@ class CublasHandle:
         apart
             The distances between columns and between matrices, of the three arrays.
         """
+        _check_sizes(*sizes, count, *(columns for columns, _ in apart))
         given, result, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
         whole, long = ctypes.c_int, ctypes.c_longlong
@@ -214,6 +218,14 @@ class CublasHandle:
         status = getattr(self._library, name)(*arguments)
         if status:
             raise RuntimeError(f"cuBLAS: {name} failed with status {status}")
+
+
+def _check_sizes(*sizes: int) -> None:
+    """Raise if cuBLAS, whose sizes have 32 bits, would read other sizes: ctypes cuts them."""
+    if max(sizes) > _LARGEST:
+        raise ValueError(
+            f"a product of matrices has a size of {max(sizes)}, but cuBLAS takes at most {_LARGEST}"
+        )
 
 
 def rounds() -> bool:
@@ -291,6 +303,13 @@ class Products:
     def scratch(self, stream: Any) -> Any:
         """Return the scratch memory for products on a stream; None if CuPy multiplies."""
         return None if self.missing is not None else self._handle().scratch(stream)
+
+    def handle(self) -> Any:
+        """Return this thread's handle, to keep it longer than the thread; None if CuPy multiplies.
+
+        What is captured may use memory of the handle, which ends with its last reference.
+        """
+        return None if self.missing is not None else self._handle()
 
     def begin_capture(self, stream: Any, scratch: Any) -> None:
         """Make products run on a captured stream, with the memory of their later stream."""

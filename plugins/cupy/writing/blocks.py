@@ -112,6 +112,7 @@ class Values:
             elif home not in self.shared:
                 each = max(4, np.dtype(home.dtype).itemsize)  # 16-bit numbers are kept as float
                 size = slices.layouts[home].size * slices.at_once * each
+                size = -(-size // 8) * 8  # where the next one may begin
                 small = size <= left
                 left -= size * small
                 (self.shared if small else self.spilled).add(home)

@@ -54,3 +54,26 @@ def test_an_argument_of_another_type_is_an_error(cupy: Any) -> None:
     assert x.get().tolist() == [3.0]
     with pytest.raises(AssertionError):
         kernel((1,), (1,), (3, x))
+
+
+def test_shared_memory_has_any_bits_when_a_block_begins(cupy: Any) -> None:
+    text = 'extern "C" __global__ void first(float* x) { __shared__ float s[8]; BODY }'
+    body = "x[blockIdx.x] = s[0]; __syncthreads(); s[0] = 1;"
+    x = cupy.zeros(3, "float32")
+    cupy.RawKernel(text.replace("BODY", body), "first")((3,), (8,), (x,))
+    assert np.isnan(x.get()).all()
+
+
+def test_more_than_a_gpu_has_is_an_error(cupy: Any) -> None:
+    x = cupy.zeros(3, "float32")
+    large = 'extern "C" __global__ void l(float* x) { __shared__ double s[6145]; __syncthreads(); }'
+    with pytest.raises(AssertionError, match="more shared memory"):
+        cupy.RawKernel(large, "l")((1,), (8,), (x,))
+    given = ", ".join(f"float* x{i}" for i in range(513))
+    many = f'extern "C" __global__ void many({given}) {{ }}'
+    with pytest.raises(AssertionError, match="4104 bytes of arguments"):
+        cupy.RawKernel(many, "many")((1,), (8,), (x,) * 513)
+    small = 'extern "C" __global__ void small(float* x) { }'
+    for blocks, threads in ((0, 8), (2**31, 8), (1, 1025), (1, 512)):
+        with pytest.raises(AssertionError, match=r"blocks|threads in a block|tells no bounds"):
+            cupy.RawKernel(small, "small")((blocks,), (threads,), (x,))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -461,3 +463,35 @@ def test_the_namespace_takes_the_axes_that_numpy_takes(
     with matmul_precision(precision):
         found = xp.tensordot(xp.asarray(x), xp.asarray(y), axes=axes)
     np.testing.assert_array_equal(cupy.asnumpy(found), np.tensordot(x, y, axes))
+
+
+def test_sizes_that_cublas_cannot_read_are_an_error() -> None:
+    handle = CublasHandle.__new__(CublasHandle)
+    large, x = 2**31 + 3, (None, 1, 1)
+    with pytest.raises(ValueError, match=f"size of {large}, but cuBLAS takes"):
+        handle.multiply("f", (0, 0), (large, 1, 1), 1, x, x, x)
+    with pytest.raises(ValueError, match=f"size of {large}, but cuBLAS takes"):
+        handle.prepared("key", "f", (0, 0), (1, 1, 1), 1, ((large, 1), (1, 1), (1, 1)))
+
+
+def test_a_graph_keeps_the_handle_of_a_thread_that_has_ended(cupy: Any) -> None:
+    kept: list[Any] = []
+
+    @gt.function
+    def step(x: Any, w: Any) -> Any:
+        for _ in range(6):
+            x = gt.tanh(x @ w)
+        return x
+
+    def compute() -> None:
+        with gt.backend("cupy"), gt.executor("cuda_graphs"):
+            for _ in range(3):
+                step(gt.constant(R(3, 4)), gt.constant(R(4, 4)))
+        kept.append(ref(products.products(gt.registry().backends["cupy"].xp).handle()))
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert cupy.seen.captures == 1
+    assert kept[0]() is not None

@@ -215,6 +215,7 @@ class Captured(GraphMemory):
         plan, stream = self.plan, self.xp.cuda.get_current_stream()
         # of the stream that will run the graph: nothing else computes there at the same time
         self._scratch = plan.products and plan.products.scratch(stream)
+        self._handle = plan.products and plan.products.handle()
         side = self.xp.cuda.Stream(non_blocking=True)
         if plan.products is not None:
             plan.products.begin_capture(side, self._scratch)
