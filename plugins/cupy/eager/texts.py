@@ -101,7 +101,8 @@ class Writer:
         self._reduced = axes_of(group.tails[0]) if group.tails else ()
         whole = tuple(prod(shape[a + 1 :]) for a in range(len(shape)))
         columns = [whole, *(place.strides for place in places.values())]
-        self._axes = merged(shape, self._reduced, columns)
+        roles = [axis in self._reduced for axis in range(len(shape))]
+        self._axes = merged(shape, roles, columns)
         self._columns = {x: i + 1 for i, x in enumerate(places)}
         self._row = not group.tails or ends_in(shape, self._reduced)
         self._kept = prod(n for n, inside, _ in self._axes if not inside)
