@@ -46,7 +46,8 @@ def test_new_arrays_are_not_copied_from_the_host(cupy: Any, make: Callable[[str]
 
 
 @pytest.mark.parametrize(
-    "index", [[0, 2], [-1, 0], [[0, 1], [2, 0]], np.array([1, 2]), range(2), np.uint8([2])]
+    "index",
+    [[0, 2], [-1, 0], [[0, 1], [2, 0]], np.array([1, 2]), range(2), np.array([2, 0], "uint8")],
 )
 def test_an_index_of_the_host_is_copied_once_and_read_by_one_launch(cupy: Any, index: Any) -> None:
     x = np.arange(12, dtype="f").reshape(3, 4)
@@ -69,29 +70,38 @@ def _nothing(dtype: np.dtype[Any]) -> Any:
     )
 
 
+def _random_case(random: Any) -> tuple[Any, Any, int]:
+    """Return an array of some layout, indices that may be out of range, and their axis."""
+    shape = tuple(int(n) for n in random.integers(1, 4, int(random.integers(1, 4))))
+    axis = int(random.integers(len(shape)))
+    x = random.integers(-100, 100, shape).astype(random.choice(_READ))
+    x = [x, np.asfortranarray(x), x[::-1]][int(random.integers(3))]
+    kind, size = np.dtype(str(random.choice(_INTEGERS))), shape[axis]
+    low = -size - 1 if kind.kind == "i" else 0
+    indices = random.integers(low, size + 2, int(random.integers(1, 4))).astype(kind)
+    if random.random() < 0.3:
+        limits = np.iinfo(kind)
+        indices[0] = random.choice(np.array([limits.min, limits.max], kind))
+    return x, indices, axis
+
+
 def test_random_indices_also_out_of_range(cupy: Any) -> None:
     random = np.random.default_rng(0)
-    for _ in range(60):
-        shape = tuple(int(n) for n in random.integers(1, 4, int(random.integers(1, 4))))
-        axis = int(random.integers(len(shape)))
-        x = random.integers(-100, 100, shape).astype(random.choice(_READ))
-        x = [x, np.asfortranarray(x), x[::-1]][int(random.integers(3))]
-        kind, size = np.dtype(str(random.choice(_INTEGERS))), shape[axis]
-        low = -size - 1 if kind.kind == "i" else 0
-        indices = random.integers(low, size + 2, int(random.integers(1, 4))).astype(kind)
-        if random.random() < 0.3:
-            limits = np.iinfo(kind)
-            indices[0] = random.choice(np.array([limits.min, limits.max], kind))
+    cases = [_random_case(random) for _ in range(60)]
+    cupy.seen.dry = True  # so that all kernels are compiled together
+    for x, indices, axis in cases:
+        gt.take(there(x), there(indices), axis=axis)
+    cupy.seen.dry = False
+    for x, indices, axis in cases:
+        size, before = x.shape[axis], cupy.seen.launches
         inside = np.array([-size <= int(i) < size for i in indices])
-        want = np.take(
-            x, [int(i) if ok else 0 for i, ok in zip(indices, inside, strict=True)], axis
-        )
+        safe = [int(i) if ok else 0 for i, ok in zip(indices, inside, strict=True)]
+        want = np.take(x, safe, axis)
         want[(slice(None),) * axis + (~inside,)] = _nothing(x.dtype)
-        before = cupy.seen.launches
         for found in (
             gt.take(there(x), there(indices), axis=axis),
             there(x)[(slice(None),) * axis + (there(indices),)],
-            there(x)[(..., there(indices), *(slice(None),) * (len(shape) - axis - 1))],
+            there(x)[(..., there(indices), *(slice(None),) * (x.ndim - axis - 1))],
         ):
             np.testing.assert_array_equal(found.numpy(), want)
         assert cupy.seen.launches - before == (3 if x.dtype.itemsize <= 8 else 0)
