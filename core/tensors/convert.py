@@ -455,7 +455,7 @@ def host_array(value: Any, dtype: Any = None) -> np.ndarray[Any, Any]:
         array = read_array(value)
         if dtype is not None:
             _check_fits_dtype(array, as_dtype(dtype))
-        elif array.dtype.kind in "fc" and _made_of_python_numbers(value):
+        elif array.dtype.kind in "fc" and made_of_python_numbers(value):
             small = default_dtype() if array.dtype.kind == "f" else default_complex_dtype()
             array = array.astype(small)
     if type(array.dtype) not in DTYPES:
@@ -508,7 +508,8 @@ def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array if array.dtype is plain else array.astype(plain)
 
 
-def _made_of_python_numbers(value: Any) -> bool:
+def made_of_python_numbers(value: Any) -> bool:
+    """Return whether a list, however nested, has no other elements than Python's numbers."""
     return all(
         type(leaf) in SCALARS
         for leaf in flatten(value if isinstance(value, (list, tuple)) else [value])

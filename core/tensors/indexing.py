@@ -16,7 +16,14 @@ from ..base.dtypes import SCALARS
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
 from ..ops.dispatch import backend_of, is_transformed, to_numpy
-from .convert import as_tensor, check_fits_dtype, of_backend, with_others
+from .convert import (
+    as_tensor,
+    check_fits_dtype,
+    host_array,
+    made_of_python_numbers,
+    of_backend,
+    with_others,
+)
 from .tensor import Tensor
 from .variable import Variable
 
@@ -365,7 +372,10 @@ def _index_array(part: Any, beside: Any) -> Tensor:
             f"array; got {type(part).__name__}"
         )
     try:
-        array = as_tensor(list(part) if sequence else part)
+        if sequence and made_of_python_numbers(list(part)):  # copied once, to where it is used
+            array = Tensor(host_array(list(part)))
+        else:
+            array = as_tensor(list(part) if sequence else part)
     except TypeError as error:
         raise IndexError(
             f"getitem: an index array must hold integers or booleans: {error}"

@@ -237,7 +237,8 @@ _backend = CupyBackend()
 #: By module of this package, the ops with a kernel there.
 _KERNELS = {
     "kernels": (
-        "conv conv_to_filters conv_to_images getitem index_add_like index_set take take_along_axis"
+        "conv conv_to_filters conv_to_images getitem index_add_like index_set size_table take "
+        "take_along_axis"
     ),
     "fused.columns": "batch_norm_training batch_norm_gradient",
     "fused.gates": "lstm_gates lstm_gates_gradient",

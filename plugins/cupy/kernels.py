@@ -14,7 +14,9 @@ position.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -24,6 +26,9 @@ from ...core.extend import decode_index, kind_of, numpy_dtype, registry
 from ..ops.common.kernels import in_float32
 from ..ops.network.convolution import conv_windows
 from ..ops.network.windows import Windows
+from .fused.sources import whole
+from .launching import PreparedKernel, blocks_for
+from .writing.formulas import memory_type
 
 # -- convolutions ----------------------------------------------------------------------------------
 
@@ -137,7 +142,77 @@ def _marked(xp: Any, found: Any, wrong: Any, axis: int) -> Any:
     return found
 
 
+#: Elements, which move as words of their size, at indices of an axis.
+_READING = """\
+typedef {word} T;
+extern "C" __global__ void KERNEL(const T* x, const {index}* at, T* out, long long total,
+        long long count, long long size, long long inner) {{
+    for (long long t = blockIdx.x * (long long)blockDim.x + threadIdx.x; t < total;
+            t += (long long)gridDim.x * blockDim.x) {{
+        long long row = t / inner;
+        {index} given = at[row % count];
+        bool below = {below}, inside;
+        long long k = (long long)given + (below ? size : 0);
+        inside = below ? k >= 0 : (unsigned long long)given < (unsigned long long)size;
+        out[t] = inside ? x[(row / count * size + k) * inner + t % inner] : (T){nothing}ull;
+    }}
+}}
+"""
+_WORDS = {
+    1: "unsigned char",
+    2: "unsigned short",
+    4: "unsigned int",
+    8: "unsigned long long",
+}
+
+
+@lru_cache(maxsize=256)
+def _reading(xp: Any, dtype: Any, index: Any) -> PreparedKernel | None:
+    """Return the kernel that reads numbers of a dtype at integers; None if there is none."""
+    word = _WORDS.get(dtype.itemsize)
+    if word is None or getattr(xp, "RawKernel", None) is None:
+        return None
+    nothing = int.from_bytes(np.array(_nothing(dtype), dtype).tobytes(), sys.byteorder)
+    text = _READING.format(
+        word=word,
+        index=memory_type(index),
+        below="given < 0" if index.kind == "i" else "false",
+        nothing=nothing,
+    )
+    return PreparedKernel(xp, "take", text)
+
+
+def _read(xp: Any, x: Any, indices: Any, axis: int) -> Any:
+    """Return the elements at indices of an axis, by one launch; None if there is no kernel."""
+    shape, size = x.shape, x.shape[axis]
+    new = (*shape[:axis], *indices.shape, *shape[axis + 1 :])
+    if not prod(new) or not size or kind_of(indices.dtype) not in "iu":
+        return None
+    kernel = _reading(xp, x.dtype, indices.dtype)
+    if kernel is None:
+        return None
+    out, inner = xp.empty(new, x.dtype), prod(shape[axis + 1 :])
+    arrays = whole(xp, x), whole(xp, indices), out
+    numbers = prod(new), prod(indices.shape), size, inner
+    kernel.launch(blocks_for(prod(new)), (*arrays, *numbers))
+    return out
+
+
+def _only_axis(ndim: int, where: tuple[Any, ...]) -> int | None:
+    """Return the axis that the only array of an index is for, if all other parts are ``:``."""
+    rest = [part for part in where if not hasattr(part, "dtype")]
+    if len(where) - len(rest) != 1 or any(p is not Ellipsis and p != slice(None) for p in rest):
+        return None
+    place = next(i for i, part in enumerate(where) if hasattr(part, "dtype"))
+    return place if Ellipsis not in rest[:place] else place - len(where) + ndim
+
+
 def _take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
+    found = None
+    if axis is not None and -x.ndim <= axis < x.ndim:
+        found = _read(xp, x, indices, axis % x.ndim)
+    if found is not None:
+        return found
     found = _portable("take")(xp, x, indices, axis=axis)
     if axis is None:
         return _marked(xp, found, _outside(indices, prod(x.shape)), 0)
@@ -189,6 +264,11 @@ def _mixed(arrays: Sequence[Any]) -> bool:
 
 
 def _getitem(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
+    if len(arrays) == 1 and _by_numbers(arrays):
+        axis = _only_axis(x.ndim, decode_index(index, arrays))
+        found = None if axis is None or axis >= x.ndim else _read(xp, x, arrays[0], axis)
+        if found is not None:
+            return found
     found = _portable("getitem")(xp, x, *arrays, index=index)
     if not _by_numbers(arrays) or _mixed(arrays):
         return found
@@ -223,7 +303,25 @@ def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     return xp.where(last == 0, x, xp.take(values, xp.maximum(last - 1, 0)))
 
 
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _size_table(xp: Any, like: Any, *, kind: str, arguments: tuple[Any, ...], dtype: str) -> Any:
+    """Return a table; those that may be large and have simple numbers are made on the device."""
+    if kind == "eye":
+        n, m, k = arguments
+        return xp.eye(n, m, k, dtype=np.dtype(dtype))
+    if (
+        kind == "arange"
+        and np.dtype(dtype).kind in "iu"
+        and all(type(x) is int for x in arguments[:3])
+    ):
+        return xp.arange(*arguments[:3], dtype=np.dtype(dtype))
+    return _portable("size_table")(xp, like, kind=kind, arguments=arguments, dtype=dtype)
+
+
 KERNELS: dict[str, Callable[..., Any]] = {
+    "size_table": _size_table,
     "getitem": _getitem,
     "index_add_like": _index_add_like,
     "index_set": _index_set,

@@ -44,11 +44,17 @@ class Namespace(_Names):
         self.add = _Add(names)
 
     def array(self, x: Any, dtype: Any = None) -> Any:
-        """Return a new array; a single number is written on the device instead of copied there."""
+        """Return a new array; a single number is written on the device instead of copied there.
+
+        So is a number that NumPy has broadcast: an array without strides.
+        """
         if type(x) in SCALARS:
             return self._names.full((), x, dtype)
-        if isinstance(x, (np.ndarray, np.generic)) and x.size == 1:
-            return self._names.full(x.shape, x.item(), x.dtype if dtype is None else dtype)
+        if isinstance(x, (np.ndarray, np.generic)) and (x.size == 1 or not any(x.strides)):
+            dtype = x.dtype if dtype is None else dtype
+            if not x.size:
+                return self._names.empty(x.shape, dtype)
+            return self._names.full(x.shape, x.flat[0].item(), dtype)
         if isinstance(x, self._names.ndarray):
             copied = x.copy()  # on the current device, whatever its own is
             return copied if dtype is None else copied.astype(dtype, copy=False)

@@ -147,6 +147,20 @@ class FlatFormula(NamedTuple):
     steps: tuple[tuple[np.ufunc, tuple[int | float, ...]], ...]
     results: tuple[int, ...]
 
+    # as tuples, the place 1 and the constant 1.0 would be equal, and 0.0 and -0.0 too
+    def _key(self) -> tuple[Any, ...]:
+        rows = tuple([(ufunc, *[(type(x), repr(x)) for x in row]) for ufunc, row in self.steps])
+        return self.dtype, self.arrays, self.settings, rows, self.results
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FlatFormula) and self._key() == other._key()
+
+    def __ne__(self, other: object) -> bool:  # a tuple's own would compare it as a tuple
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     @classmethod
     def of(
         cls, update: Callable[..., Any], dtype: np.dtype[Any], state: int, settings: int

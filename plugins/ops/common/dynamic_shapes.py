@@ -21,14 +21,17 @@ from ....core.extend import (
     Open,
     Shared,
     Size,
+    active_graph,
     as_size,
     as_tensor,
     contains_instance,
+    current_backend,
     is_open,
     largest,
     on_device_of,
     ops,
     rank_of,
+    registry,
     row_of,
     same_size,
     sizes_differ,
@@ -344,8 +347,18 @@ def table(kind: str, *arguments: Any, dtype: Any = np.int64, like: Any = None) -
     if contains_instance(arguments, Open):
         some = as_tensor(np.zeros((), np.int64)) if like is None else like
         return ops["size_table"](some, kind=kind, arguments=arguments, dtype=np.dtype(dtype).name)
+    if like is None and makes_tables():
+        some = as_tensor(np.zeros((), np.int64))
+        return ops["size_table"](some, kind=kind, arguments=arguments, dtype=np.dtype(dtype).name)
     values = _values(kind, arguments, dtype)
     return as_tensor(values) if like is None else on_device_of(values, like)
+
+
+def makes_tables() -> bool:
+    """Return whether the current backend makes tables itself, and now rather than in a trace."""
+    if active_graph.get() is not None:
+        return False
+    return ("size_table", current_backend().name) in registry().tables["kernels"]
 
 
 # -- ranks -----------------------------------------------------------------------------------------

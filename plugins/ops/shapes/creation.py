@@ -18,12 +18,14 @@ from ....core.extend import (
     as_shape,
     as_size,
     as_tensor,
+    current_backend,
     default_dtype,
     ops,
     placeable,
+    registry,
     row_of,
 )
-from ..common.dynamic_shapes import any_unknown, table
+from ..common.dynamic_shapes import any_unknown, makes_tables, table
 from ..common.op_builders import named, op, same_spec
 
 
@@ -42,7 +44,10 @@ def _filled(shape: Any, make: Any, dtype: Any) -> Tensor:
     """Return zeros or ones; for an unknown shape in a trace, a single one broadcast to it."""
     if Size in map(type, shape):
         return ops["broadcast_to"](as_tensor(make((), number_dtype(dtype))), shape=shape)
-    return as_tensor(make(shape, number_dtype(dtype)))
+    if current_backend() is registry().host_backend or min(shape, default=0) < 0:
+        return as_tensor(make(shape, number_dtype(dtype)))
+    # one number that a backend can spread on its device, instead of as many to copy
+    return as_tensor(np.broadcast_to(make((), number_dtype(dtype)), shape))
 
 
 @named
@@ -143,7 +148,7 @@ def eye(
     >>> gt.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    if any_unknown(n, m, k):
+    if any_unknown(n, m, k) or makes_tables():
         return matrix_of("eye", n, m, k, dtype)
     return as_tensor(np.eye(n, m, k, dtype=number_dtype(dtype)))
 

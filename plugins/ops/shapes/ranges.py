@@ -24,7 +24,7 @@ from ....core.extend import (
     placeable,
     with_each_other,
 )
-from ..common.dynamic_shapes import any_unknown, known_rank, table
+from ..common.dynamic_shapes import any_unknown, known_rank, makes_tables, table
 from ..common.kernels import SCALARS, inexact, real_of
 from ..common.op_builders import named
 from .broadcasting import broadcast_arrays
@@ -79,7 +79,17 @@ def arange(
     if dtype is None:
         # Python integers are weak, the step by default too
         dtype = np.result_type(*(x if type(x) is int else host_array(x) for x in bounds))
-    return as_tensor(np.arange(*bounds, dtype=as_dtype(dtype)))
+    dtype = as_dtype(dtype)
+    if dtype.kind in "iu" and makes_tables() and _all_fit(bounds, dtype):
+        made: Tensor = table("arange", *bounds, dtype.name, dtype=dtype)
+        return made
+    return as_tensor(np.arange(*bounds, dtype=dtype))
+
+
+def _all_fit(numbers: tuple[Any, ...], dtype: np.dtype[Any]) -> bool:
+    """Return whether all numbers are Python integers in the range of a dtype."""
+    limits = np.iinfo(dtype)
+    return all(type(x) is int and limits.min <= x <= limits.max for x in numbers)
 
 
 def _made_open(name: str, given: tuple[Any, ...], dtype: Any) -> Tensor:

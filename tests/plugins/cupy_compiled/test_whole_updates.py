@@ -147,3 +147,44 @@ def test_a_ufunc_without_text_has_no_kernel(cupy: Any) -> None:
 
     assert updating(cupy, formula(np.add)) is not None
     assert updating(cupy, formula(np.nextafter)) is None
+
+
+class Chosen(t.Optimizer):
+    """An optimizer of a third party whose formula depends on an attribute."""
+
+    slots = ("last",)
+    FORMULAS = (
+        lambda g, last: g * 1.0,
+        lambda g, last: g * last,  # the state's place is 1
+        lambda g, last: (g - g) * 0.0,
+        lambda g, last: (g - g) * -0.0,
+    )
+
+    def __init__(self, number: int) -> None:
+        super().__init__(0.1)
+        self.number = number
+
+    @t.optimizers.by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        change = Chosen.FORMULAS[self.number](gradient, state[0])
+        return change - value * 0.5, (gradient + change,)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_formulas_that_differ_in_a_place_or_a_sign_have_their_own_kernels(
+    cupy: Any, order: int
+) -> None:
+    for number in range(4)[::order]:
+        compare(lambda number=number: Chosen(number), "float32", [(3,), (2, 2)])
+
+
+def test_formulas_of_the_same_steps_are_equal(cupy: Any) -> None:
+    from gradtape.training.optimizers.rules import FlatFormula
+
+    made = [
+        FlatFormula.of(Chosen(number).update, np.dtype("float32"), 1, 1)
+        for number in (0, 1, 2, 3, 0)
+    ]
+    assert len(set(made)) == 4
+    assert made[0] == made[4]
+    assert made[0] != made[1]
