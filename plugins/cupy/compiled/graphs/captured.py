@@ -84,8 +84,9 @@ def obstacle(plan: DevicePlan, least: int) -> str | None:
 
 def called(plan: DevicePlan) -> str:
     """Return which kernels a plan calls, and why that matters."""
-    names = ", ".join(dict.fromkeys(step.op for step in plan.calls.values()))
-    return f"the kernel of {names} is called, which may use the host"
+    names = list(dict.fromkeys(step.op for step in plan.calls.values()))
+    text = "the kernel of {} is called" if len(names) == 1 else "the kernels of {} are called"
+    return f"{text.format(', '.join(names))}, which may use the host"
 
 
 class Part:
