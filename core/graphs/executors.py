@@ -17,14 +17,14 @@ from ..base.table import registry
 from ..base.user_code import warn_user
 from ..errors import ExecutorWarning, PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
-from ..tensors.assignment import exclusive
+from ..tensors.assignment import Stream, exclusive
 from ..tensors.notebooks import Text
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
 from .graph import Graph
 from .nodes import Run, Symbol
 from .plain import NotCompiled, compiling, plain
-from .replay import replay
+from .replay import move_shared_stream, replay
 
 #: The environment variable that names the executor of a process.
 ENVIRONMENT = "GRADTAPE_EXECUTOR"
@@ -141,9 +141,12 @@ def _nodes(graph: Graph) -> Iterator[Any]:
 def _with_locks(graph: Graph, run: Run) -> Run:
     """Lock the variables that a graph assigns, from its reads to its assignments."""
     held = exclusive(graph.updates)
+    draws = Stream.shared in graph.updates
 
     def run_alone(arrays: Sequence[Any]) -> list[Any]:
         with held:
+            if draws:
+                move_shared_stream(graph, arrays)
             return run(arrays)
 
     return run_alone

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..base.array_types import TensorSpec
 from ..base.context import (
     Setting,
@@ -25,8 +27,9 @@ from ..base.sizes import Size, dims_of
 from ..base.table import ops
 from ..batches.batched import key_for_examples, of_each_example, outermost
 from ..errors import GradientError
-from ..ops.dispatch import settled
-from ..tensors.assignment import exclusive
+from ..ops.dispatch import backend_of, is_transformed, settled, to_numpy
+from ..tensors.assignment import Stream, exclusive
+from ..tensors.convert import of_backend, on_device_of, own_array
 from ..tensors.custom_records import record_custom
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor
@@ -42,7 +45,29 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
     Variables change together, after the last node, so that an error leaves them unchanged.
     """
     with Setting(running, (*running.get(), graph)), exclusive(graph.updates):
+        if active_graph.get() is None:
+            move_shared_stream(graph, [x.array for x in inputs])
         return _replay(graph, inputs)
+
+
+def move_shared_stream(graph: Graph, arrays: Sequence[Any]) -> None:
+    """Move the stream that all functions share to where ``graph`` runs, if the graph draws from it.
+
+    That is the device of its first array, or else of its first variable, or else the current one.
+    The caller holds the locks of what the graph assigns.
+    """
+    stream = Stream.shared
+    if stream is None or stream not in graph.updates:
+        return
+    places = arrays or (v.array for v in graph.variables if not isinstance(v, Stream))
+    like = next(map(of_backend, places), None)
+    if like is None:
+        like = own_array(np.empty(0))
+    if not is_transformed(like):
+        owner, mine = backend_of(like), stream.array
+        # arrays of a backend whose plugin was removed have no device
+        if type(mine) is not type(like) or owner.device(mine) != owner.device(like):
+            stream.set_array(on_device_of(to_numpy(mine), Tensor(like)).array)
 
 
 def _replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
