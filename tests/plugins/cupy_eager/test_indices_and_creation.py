@@ -12,10 +12,9 @@ from test_prepared_ops import there
 import gradtape as gt
 
 _DTYPES = ("bool", "int8", "uint64", "float16", "float32", "float64", "complex64", "complex128")
-_READ, _INTEGERS = (
-    ("bool", "float16", "int32", "complex64", "complex128"),
-    ("int8", "int64", "uint64"),
-)
+#: Those that a kernel reads. (The pretend library takes others as NumPy wraps indices, one round
+#: after another, which for the lowest integers has no end.)
+_READ, _INTEGERS = ("bool", "float16", "int32", "complex64"), ("int8", "int64", "uint64")
 
 
 @pytest.mark.parametrize(
@@ -104,4 +103,4 @@ def test_random_indices_also_out_of_range(cupy: Any) -> None:
             there(x)[(..., there(indices), *(slice(None),) * (x.ndim - axis - 1))],
         ):
             np.testing.assert_array_equal(found.numpy(), want)
-        assert cupy.seen.launches - before == (3 if x.dtype.itemsize <= 8 else 0)
+        assert cupy.seen.launches - before == 3
