@@ -27,8 +27,9 @@ from ..ops.common.kernels import in_float32
 from ..ops.network.convolution import conv_windows
 from ..ops.network.windows import Windows
 from .fused.sources import whole
-from .launching import PreparedKernel, blocks_for
+from .launching import PreparedKernel
 from .writing.formulas import memory_type
+from .writing.source import blocks_for
 
 # -- convolutions ----------------------------------------------------------------------------------
 

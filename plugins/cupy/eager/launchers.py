@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ....core.errors import OutOfMemory
+from ....core.errors import ExecutorWarning, OutOfMemory
 from ....core.extend import SCALARS, Backend, Op
 from ..devices import failure_text
 from ..launching import CannotCompile
@@ -85,10 +85,30 @@ class Launcher:
                 return None
             self._in_vain[dtypes] = self._in_vain.get(dtypes, 0) + 1
             return None
-        except Exception:  # CuPy's function runs the op, or has a better message
-            return None
+        except Exception as error:
+            return self._after(error, params)
         self._in_vain.pop(dtypes, None)
         return plan
+
+    def _after(self, failure: Exception, params: Mapping[str, Any]) -> Plan:
+        """Return a plan after one failed: CuPy's function runs the op, or has a better message."""
+        reported = False
+
+        def run(*given: Any) -> Any:
+            nonlocal reported
+            found = self.other(*given, **params)
+            if not reported:
+                reported = True
+                kind, text = type(failure).__name__, " ".join(str(failure).split())[:300]
+                warnings.warn(
+                    f"backend 'cupy': no kernels can be prepared for {self.op.name}, and CuPy's "
+                    f"functions run instead ({kind}: {text})",
+                    ExecutorWarning,
+                    stacklevel=4,
+                )
+            return found
+
+        return run
 
     def _unless(self, weak: bool) -> Callable[..., Any] | None:
         """Return what runs the op for numbers that are not of its dtype; None without numbers."""
