@@ -6,6 +6,7 @@ prepared kernel calls the loaded function itself, which takes half the time.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,22 @@ from .writing.source import BLOCK, KernelLaunch, compiled
 
 class CannotCompile(Exception):
     """A kernel cannot be compiled; the message is the compiler's."""
+
+
+_reported = False
+
+
+def report(error: CannotCompile) -> None:
+    """Say once that CuPy's functions run instead of kernels."""
+    global _reported
+    if not _reported:
+        _reported = True
+        warnings.warn(
+            f"backend 'cupy': a kernel cannot be compiled, and CuPy's functions run instead "
+            f"({' '.join(str(error).split())[:300]})",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 class PreparedKernel:

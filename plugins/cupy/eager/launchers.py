@@ -13,7 +13,7 @@ from typing import Any
 from ....core.errors import ExecutorWarning, OutOfMemory
 from ....core.extend import SCALARS, Backend, Op
 from ..devices import failure_text
-from ..launching import CannotCompile
+from ..launching import CannotCompile, report
 from .plans import Lowered, Plan, elementwise, filled, is_elementwise, may_have_plan
 from .several import in_kernels
 
@@ -77,7 +77,7 @@ class Launcher:
             lowered = Lowered(self.op, self.owner, specs, arrays[0], params)
             plan = in_kernels(lowered, self.xp, given)
         except CannotCompile as error:
-            _report(error)
+            report(error)
             return None
         except NotImplementedError:
             # an elementwise op is lowered once for these dtypes, and no attempt takes long
@@ -122,7 +122,8 @@ class Launcher:
         dtypes = [
             x.dtype if type(x) not in SCALARS else type(x) if weak else _by_value(x) for x in given
         ]
-        key = (*dtypes, *params.items())
+        # by their texts: 0.0 equals -0.0, 1 equals True, and nan equals nothing
+        key = (*dtypes, *((name, type(x), repr(x)) for name, x in params.items()))
         if key not in self._lowered:
             if len(self._lowered) >= _LOWERED:
                 return None
@@ -140,21 +141,6 @@ def _is_one_step(lowered: Lowered, given: Sequence[Any]) -> bool:
     return not rest and [type(x) in SCALARS for x in first.inputs] == [
         type(x) in SCALARS for x in given
     ]
-
-
-_reported = False
-
-
-def _report(error: Exception) -> None:
-    global _reported
-    if not _reported:
-        _reported = True
-        warnings.warn(
-            f"backend 'cupy': a kernel cannot be compiled, and CuPy's functions run instead "
-            f"({' '.join(str(error).split())[:300]})",
-            RuntimeWarning,
-            stacklevel=4,
-        )
 
 
 # -- functions of arrays ---------------------------------------------------------------------------
@@ -256,7 +242,7 @@ def _of_arrays(launcher: Launcher) -> Callable[..., Any]:
         for name, value in params.items():
             if type(value) not in _SIMPLE:
                 return other(*given, **params)
-            key += name, type(value), value
+            key += name, type(value), repr(value)
         try:
             plan = get(tuple(key)) or launcher.find(tuple(key), given, params)
             return other(*given, **params) if plan is other else plan(*given)

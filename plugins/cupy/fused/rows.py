@@ -124,7 +124,9 @@ def _threads_of_row(n: int) -> int:
 
 
 def _suits(x: Any, axis: int) -> bool:
-    n = x.shape[-1] if x.ndim else 0
+    if not x.ndim:
+        return False
+    n = x.shape[-1]
     return (
         axis in (-1, x.ndim - 1)
         and takes(x)

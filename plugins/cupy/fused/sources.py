@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ....core.extend import registry
-from ..launching import PreparedKernel
+from ..launching import CannotCompile, PreparedKernel, report
 from ..writing.formulas import compute_type, loaded, memory_type, stored
 from ..writing.source import prelude
 
@@ -63,7 +63,11 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Pre
     parts = [prelude(types), types]
     if labels is not None:
         parts.append(f"typedef {memory_type(labels)} L;\n")
-    return PreparedKernel(xp, name, "".join([*parts, text]))
+    try:
+        return PreparedKernel(xp, name, "".join([*parts, text]))
+    except CannotCompile as error:
+        report(error)
+        return None
 
 
 def portable(name: str, arrays: Sequence[Any], params: dict[str, Any]) -> Any:

@@ -15,6 +15,7 @@ import pytest
 import gradtape as gt
 from gradtape.errors import OutOfMemory
 from gradtape.plugin import Op
+from gradtape.plugins.cupy import launching
 from gradtape.plugins.cupy.eager import launchers
 from gradtape.plugins.cupy.writing.source import compiled
 
@@ -292,7 +293,7 @@ def test_where_kernels_cannot_be_compiled_cupys_functions_run_and_it_is_told_onc
         raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture")
 
     monkeypatch.setattr(cupy.RawKernel, "compile", fail)
-    monkeypatch.setattr(launchers, "_reported", False)
+    monkeypatch.setattr(launching, "_reported", False)
     compiled.cache_clear()
     x = np.ones((2, 3), "f")
     with warnings.catch_warnings(record=True) as told:
