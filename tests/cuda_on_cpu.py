@@ -8,8 +8,10 @@ while it was captured, which is not run meanwhile; as on a GPU, the host can rea
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
+import functools
 import os
 import re
 import shutil
@@ -36,10 +38,6 @@ _CUDA = """\
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
-#include <algorithm>
-#include <numeric>
-#include <random>
-#include <vector>
 struct three { unsigned int x, y, z; };
 static thread_local three blockIdx, threadIdx, blockDim, gridDim;
 #define __global__
@@ -48,8 +46,8 @@ static thread_local three blockIdx, threadIdx, blockDim, gridDim;
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __shared__ static thread_local
-using std::max;
-using std::min;
+template <class T> static T max(T x, T y) { return x < y ? y : x; }
+template <class T> static T min(T x, T y) { return y < x ? y : x; }
 template <class To, class From> static To bits(From x) { To y; memcpy(&y, &x, sizeof y); return y; }
 static float __int_as_float(int x) { return bits<float>(x); }
 static float __uint_as_float(unsigned int x) { return bits<float>(x); }
@@ -72,6 +70,19 @@ static void begin_shared(void* at, size_t size, size_t each) {
     if (threadIdx.x != first_thread) return;
     memset(at, 0xff, size);
     shared_bytes = (shared_bytes + each - 1) / each * each + size;
+}
+
+// Blocks run in any order.
+static unsigned int* shuffled(unsigned int count) {
+    unsigned int* order = (unsigned int*)malloc((count + 1) * sizeof *order);
+    unsigned long long state = count + 1;
+    for (unsigned int i = 0; i < count; i++) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        unsigned int j = (state >> 33) % (i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
 }
 
 // Threads of a block that meet at barriers are fibers, which run in another order after each.
@@ -125,15 +136,14 @@ _LAUNCH = """\
 static void call_{name}(void** m) {{ {name}({arguments}); }}
 extern "C" int launch_{name}(void** m, unsigned int blocks, unsigned int threads) {{
     gridDim = {{blocks, 1, 1}}; blockDim = {{threads, 1, 1}};
-    std::vector<unsigned int> order(blocks);
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), std::minstd_rand(blocks + 1));
-    for (unsigned int b : order) {{
+    unsigned int* order = shuffled(blocks);
+    int wrong = 0;
+    for (unsigned int n = 0; n < blocks && !wrong; n++) {{
+        unsigned int b = order[n];
         blockIdx = {{b, 0, 0}};
         if ({barriers}) {{
             body = call_{name}; arguments = m; shared_bytes = 0;
-            if (!run_block(threads, b)) return 1;
-            if (shared_bytes > {most_shared}) return 2;
+            wrong = !run_block(threads, b) ? 1 : shared_bytes > {most_shared} ? 2 : 0;
             continue;
         }}
         for (unsigned int i = 0; i < threads; i++) {{
@@ -141,12 +151,11 @@ extern "C" int launch_{name}(void** m, unsigned int blocks, unsigned int threads
             call_{name}(m);
         }}
     }}
-    return 0;
+    free(order);
+    return wrong;
 }}
 """
-_OPTIONS = (
-    "-O0 -std=c++17 -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC -x c++".split()
-)
+_OPTIONS = "-O0 -std=c++17 -ffp-contract=off -fwrapv -fno-strict-aliasing -shared -fPIC".split()
 
 
 #: The limits of a launch on any GPU: of blocks, of threads in each, and of bytes of shared memory
@@ -192,9 +201,21 @@ def _kinds(name: str, source: str) -> list[str]:
     return [re.sub(r"\s*\w+$", "", part.strip()) for part in signature.group(1).split(",")]
 
 
+@functools.cache
+def _header() -> str:
+    """Return the path of the lines that stand for CUDA, which g++ reads once."""
+    folder = tempfile.mkdtemp(prefix="gradtape-kernels-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder, "cuda.h")
+    path.write_text(_CUDA)
+    command = ["g++", *_OPTIONS, "-x", "c++-header", "-o", f"{path}.gch", str(path)]
+    subprocess.run(command, check=True, timeout=300)
+    return str(path)
+
+
 def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Compile kernels, given as names and sources; return what launches them, by name."""
-    text = [_CUDA]
+    text = []
     for number, (name, source) in enumerate(sources):
         given = ", ".join(
             f"({kind})m[{i}]" if kind.endswith("*") else f"*({kind}*)m[{i}]"
@@ -208,7 +229,7 @@ def build(sources: Sequence[tuple[str, str]]) -> dict[str, Any]:
         text.append(f"namespace n{number} {{\n{body}}}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernels.so")
-        command = ["g++", *_OPTIONS, "-o", str(path), "-"]
+        command = ["g++", *_OPTIONS, "-x", "c++", "-include", _header(), "-o", str(path), "-"]
         subprocess.run(command, input="".join(text), text=True, check=True, timeout=300)
         library = ctypes.CDLL(str(path))
     return {name: getattr(library, f"launch_{name}") for name, _ in sources}
