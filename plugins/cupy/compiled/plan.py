@@ -32,7 +32,7 @@ from ..writing.places import Places
 from ..writing.source import BLOCK, KernelLaunch, Written, compiled
 from .bfloat16 import SHORT, with_short_operands
 from .lowering import DeviceLowering
-from .products import Products, products, rounds
+from .products import Products, products, rounds, with_dense_operands
 from .variables import State
 
 #: The alignment of buffers, in bytes.
@@ -100,6 +100,8 @@ class DevicePlan:
         self._sets: dict[int, tuple[Any, list[Values]]] = {}
         steps, packs = packed(lowered.steps, lowered.reads, lowered.updates, lowered.outputs)
         steps = with_short_operands(lowered, steps, lambda: products(self.xp).has_bfloat16)
+        made = {x: step for step in steps for x in step.outputs}
+        steps = with_dense_operands(steps, Places(made, lowered.maps, set()).of)
         self.states = [(p, memory.setdefault(p.key, State(p, self.xp))) for p in packs]
         apart = {v for pack in packs for v in pack.sources}
         self.updates = {v: x for v, x in lowered.updates.items() if v not in apart}

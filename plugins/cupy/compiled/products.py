@@ -22,13 +22,15 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import get_matmul_precision
+from ....core.extend import Symbol, get_matmul_precision
+from ...planned import PlanStep, StepKind, shape_of, symbol_like
+from ..writing.places import Place
 
 #: The names of products of float32 whose operands are rounded to TF32, and of those whose operands
 #: are the bits of bfloat16.
@@ -378,7 +380,7 @@ class Products:
             x = self.xp.broadcast_to(x, (*shape, *x.shape[-2:])).reshape(count, *x.shape[-2:])
         size = x.dtype.itemsize
         found = _columns(x, size)
-        if found is None:
+        if found is None or (x.ndim == 3 and x.strides[0] < 0):
             x = self.xp.ascontiguousarray(x)
             found = 0, max(1, x.shape[-1])
         return found[0], x, found[1], x.strides[0] // size if x.ndim == 3 else 0
@@ -403,12 +405,47 @@ def layout_of(
     """
     if prod(shape[:-2]) == 1:
         between = 0
-    elif len(shape) == 3 and shape[:-2] == stack:
+    elif len(shape) == 3 and shape[:-2] == stack and strides[0] >= 0:
         between = strides[0]
     else:
         return None
     found = _columns(_Matrix(shape[-2:], strides[-2:]), 1)
     return None if found is None else (*found, between)
+
+
+def with_dense_operands(
+    steps: Sequence[PlanStep], place: Callable[[Symbol], Place]
+) -> list[PlanStep]:
+    """Return steps that copy the operands of products whose layout cuBLAS does not take.
+
+    A copy that a product makes itself has memory of its own, which a CUDA graph does not keep.
+
+    Parameters
+    ----------
+    steps
+        The steps of a program, in order.
+    place
+        A function that returns the memory of a value.
+    """
+    found: list[PlanStep] = []
+    for step in steps:
+        if step.kind is StepKind.PRODUCT:
+            copies = {
+                x: PlanStep(StepKind.ELEMENTWISE, "positive", np.positive, (x,), (symbol_like(x),))
+                for x in step.inputs
+                if not _is_dense(shape_of(x), place(x)[2])
+            }
+            found += copies.values()
+            given = [copies[x].out if x in copies else x for x in step.inputs]
+            step = PlanStep(step.kind, step.op, step.run, given, step.outputs, step.params)
+        found.append(step)
+    return found
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Return whether cuBLAS takes matrices as they lie; strides are in elements."""
+    forward = all(step >= 0 for step in strides[:-2])
+    return forward and _columns(_Matrix(shape[-2:], strides[-2:]), 1) is not None
 
 
 class _Matrix(NamedTuple):
