@@ -53,7 +53,8 @@ def replay(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
 def move_shared_stream(graph: Graph, arrays: Sequence[Any]) -> None:
     """Move the stream that all functions share to where ``graph`` runs, if the graph draws from it.
 
-    That is the device of its first array, or else of its first variable, or else the current one.
+    That is the device of its first array; without arrays, of its first variable; without both, the
+    current one.
     The caller holds the locks of what the graph assigns.
     """
     stream = Stream.shared

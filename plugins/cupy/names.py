@@ -46,7 +46,7 @@ class Namespace(_Names):
     def array(self, x: Any, dtype: Any = None) -> Any:
         """Return a new array; a single number is written on the device instead of copied there.
 
-        So is a number that NumPy has broadcast: an array without strides.
+        An array without strides, which NumPy has broadcast from one number, is also written there.
         """
         if type(x) in SCALARS:
             return self._names.full((), x, dtype)
