@@ -16,6 +16,7 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import cupy_rules
@@ -170,15 +171,20 @@ class _Library:
                 cupy_rules.check_values(name, given)
             if name.rpartition(".")[2] in cupy_rules.WAITING:
                 self.copied(name, None)
-            if not loops:
-                return self.wrap(function(*args, **kwargs), device)
-            return self.wrap(self.looped(function, name, args, kwargs), device)
+            compute = partial(self.looped, function, name) if loops else _called(function)
+            found = compute(args, kwargs)
+            self.record(compute, args, kwargs, found)
+            return self.wrap(found, device)
 
         lifted.__name__ = lifted.__qualname__ = name
         return lifted
 
+    def record(self, compute: Any, args: Any, kwargs: Any, found: Any) -> None:
+        """Note what a function computed, where a stream is captured."""
+
     def looped(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
         """Return what a ufunc gives, computed and given in the types of CuPy's loop."""
+        kwargs = dict(kwargs)
         loop = cupy_rules.loop_of(name, args, kwargs.pop("dtype", None))
         if loop is None:
             return function(*args, **kwargs)
@@ -439,6 +445,10 @@ class _Array:
 
     def __reduce__(self) -> Any:
         raise TypeError("a pretend array is not pickled")
+
+
+def _called(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    return lambda args, kwargs: function(*args, **kwargs)
 
 
 def _operator(library: _Library, ufunc: str, unary: bool) -> Callable[..., Any]:
