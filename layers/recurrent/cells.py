@@ -378,8 +378,12 @@ class LSTMCell(Cell, saved_as="layers.LSTMCell"):
 
 
 def _is_concrete(z: Any, c: Any) -> bool:
-    """Return whether the gates' inputs and the memory are arrays, of one dtype and batch."""
-    concrete = not (is_transformed(z.array) or is_transformed(c.array))
+    """Return whether the gates' inputs and the memory are arrays, of one dtype and batch.
+
+    In 16 bits the op, which rounds once, would differ from the formula that traces have.
+    """
+    concrete = not any(is_transformed(getattr(x, "array", x)) for x in (z, c))
+    concrete = concrete and np.dtype(z.dtype).itemsize >= 4
     return concrete and z.dtype == c.dtype and z.shape[:-1] == c.shape[:-1]
 
 
