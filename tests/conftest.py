@@ -112,11 +112,12 @@ def no_look_at_threads():
 
 @pytest.fixture(autouse=True)
 def nothing_left_active():
-    """Fail a test that leaves a tape, a trace or a batch active: it would follow the next ones."""
+    """Fail a test that leaves a tape, a trace, a batch or a setting: it would follow the next."""
     yield
-    from gradtape.core.base import context
+    from gradtape.core.base import context, dtypes
 
     names = ("active_tapes", "active_graph", "active_batches")
     left = {name: getattr(context, name).get() for name in names}
+    left["matmul_precision"] = dtypes.get_matmul_precision() != "default"
     context.active_tapes.set(())
     assert not any(left.values()), left

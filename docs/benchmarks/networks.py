@@ -252,11 +252,7 @@ def gradtape(task: Task, numbers: Numbers, device: str, how: str) -> Made:
     lib = Gradtape(numbers.half)
     gt = lib.gt
     backend = "cupy" if device == "gpu" else "numpy"
-    if not hasattr(gt.mixed_precision, "set_matmul_precision"):
-        if numbers.tf32 and not numbers.half:
-            raise NotImplementedError("this version has no setting for TF32")
-    else:
-        gt.mixed_precision.set_matmul_precision("tf32" if numbers.tf32 else "float32")
+    precision = "tf32" if numbers.tf32 else "float32"
     with gt.backend(backend):
         given = [] if task.kind == "draws" else list(map(gt.constant, task.data()))
         variables = [gt.Variable(w) for w in task.weights()]
@@ -278,7 +274,7 @@ def gradtape(task: Task, numbers: Numbers, device: str, how: str) -> Made:
         run = gt.function(run, executor=how)
 
     def placed() -> Any:
-        with gt.backend(backend):
+        with gt.backend(backend), gt.mixed_precision.matmul_precision(precision):
             return run(*given)
 
     def finish() -> None:
