@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import decode_index, kind_of, numpy_dtype, registry
+from ...core.extend import decode_index, kind_of, numpy_dtype
 from ..ops.common.kernels import in_float32
 from ..ops.network.convolution import conv_windows
 from ..ops.network.windows import Windows
-from .fused.sources import whole
+from .fused.sources import portable, whole
 from .launching import PreparedKernel
 from .writing.formulas import memory_type
 from .writing.source import blocks_for
@@ -68,14 +68,14 @@ def _conv(xp: Any, x: Any, w: Any, **params: Any) -> Any:
     where = conv_windows(x, w, params) if x.ndim == w.ndim == len(params["strides"]) + 2 else None
     plain = where is not None and _is_plain(params.get("groups", 1), x.shape, w.shape, where.out)
     if where is None or not plain or x.shape[-1] != w.shape[-2]:
-        return _portable("conv")(xp, x, w, **params)
+        return portable("conv")(xp, x, w, **params)
     return _convolved(xp, where.padded(xp, x), w, where)
 
 
 def _conv_to_filters(xp: Any, g: Any, x: Any, like: Any, **params: Any) -> Any:
     where = conv_windows(x, like, params)
     if not _is_plain(params.get("groups", 1), g.shape, x.shape, like.shape):
-        return _portable("conv_to_filters")(xp, g, x, like, **params)
+        return portable("conv_to_filters")(xp, g, x, like, **params)
     x, total = where.padded(xp, x), None
     for part in _parts(x, where):
         slopes = xp.reshape(g[part], (-1, g.shape[-1]))
@@ -87,7 +87,7 @@ def _conv_to_filters(xp: Any, g: Any, x: Any, like: Any, **params: Any) -> Any:
 def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
     """Convolve gradients, spaced apart by the strides, with flipped filters."""
     if not _is_plain(params.get("groups", 1), g.shape, w.shape, like.shape):
-        return _portable("conv_to_images")(xp, g, w, like, **params)
+        return portable("conv_to_images")(xp, g, w, like, **params)
     where, window = conv_windows(like, w, params), w.shape[:-2]
     spans = [(k - 1) * d for k, d in zip(window, where.dilations, strict=True)]
     sizes = tuple(n + span for n, span in zip(where.sizes, spans, strict=True))
@@ -108,11 +108,6 @@ def _conv_to_images(xp: Any, g: Any, w: Any, like: Any, **params: Any) -> Any:
 
 
 # -- indices ---------------------------------------------------------------------------------------
-
-
-def _portable(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = registry().op(name).kernel  # type: ignore[assignment]
-    return found
 
 
 def _nothing(dtype: Any) -> Any:
@@ -214,7 +209,7 @@ def _take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
         found = _read(xp, x, indices, axis % x.ndim)
     if found is not None:
         return found
-    found = _portable("take")(xp, x, indices, axis=axis)
+    found = portable("take")(xp, x, indices, axis=axis)
     if axis is None:
         return _marked(xp, found, _outside(indices, prod(x.shape)), 0)
     axis %= x.ndim
@@ -222,7 +217,7 @@ def _take(xp: Any, x: Any, indices: Any, *, axis: int | None = None) -> Any:
 
 
 def _take_along_axis(xp: Any, x: Any, indices: Any, *, axis: int) -> Any:
-    found = _portable("take_along_axis")(xp, x, indices, axis=axis)
+    found = portable("take_along_axis")(xp, x, indices, axis=axis)
     return _marked(xp, found, _outside(indices, x.shape[axis]), 0)
 
 
@@ -270,14 +265,14 @@ def _getitem(xp: Any, x: Any, *arrays: Any, index: Any) -> Any:
         found = None if axis is None or axis >= x.ndim else _read(xp, x, arrays[0], axis)
         if found is not None:
             return found
-    found = _portable("getitem")(xp, x, *arrays, index=index)
+    found = portable("getitem")(xp, x, *arrays, index=index)
     if not _by_numbers(arrays) or _mixed(arrays):
         return found
     return _marked(xp, found, *_picked(xp, x.shape, decode_index(index, arrays)))
 
 
 def _index_add_like(xp: Any, g: Any, like: Any, *arrays: Any, index: Any) -> Any:
-    return _portable("index_add_like")(
+    return portable("index_add_like")(
         xp, _checked(xp, g, like.shape, arrays, index), like, *arrays, index=index
     )
 
@@ -292,7 +287,7 @@ def _checked(xp: Any, values: Any, shape: Any, arrays: tuple[Any, ...], index: A
 
 def _index_set(xp: Any, x: Any, values: Any, *arrays: Any, index: Any) -> Any:
     if not _by_numbers(arrays):
-        return _portable("index_set")(xp, x, values, *arrays, index=index)
+        return portable("index_set")(xp, x, values, *arrays, index=index)
     where = decode_index(index, arrays)
     if not prod(values.shape):
         return x
@@ -318,7 +313,7 @@ def _size_table(xp: Any, like: Any, *, kind: str, arguments: tuple[Any, ...], dt
         and all(type(x) is int for x in arguments[:3])
     ):
         return xp.arange(*arguments[:3], dtype=np.dtype(dtype))
-    return _portable("size_table")(xp, like, kind=kind, arguments=arguments, dtype=dtype)
+    return portable("size_table")(xp, like, kind=kind, arguments=arguments, dtype=dtype)
 
 
 KERNELS: dict[str, Callable[..., Any]] = {

@@ -119,7 +119,7 @@ def _training(
         run = kernel(xp, name, _TRAINING, x.dtype)
     if run is None:
         params = {"axis": axis, "epsilon": epsilon}
-        found: tuple[Any, ...] = portable(name, (xp, x, gamma, beta), params)
+        found: tuple[Any, ...] = portable(name)(xp, x, gamma, beta, **params)
         return found
     return _run(xp, run, x, (x, gamma, beta), epsilon)
 
@@ -144,7 +144,7 @@ def _gradient(
         run = kernel(xp, name, _GRADIENT, x.dtype)
     if run is None:
         params = {"axis": axis, "epsilon": epsilon}
-        found: tuple[Any, ...] = portable(name, (xp, *given), params)
+        found: tuple[Any, ...] = portable(name)(xp, *given, **params)
         return found
     return _run(xp, run, x, given, epsilon)
 

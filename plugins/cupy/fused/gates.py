@@ -85,7 +85,7 @@ def _run(
 def _gates(xp: Any, z: Any, c: Any) -> tuple[Any, ...]:
     run = _ready(xp, "lstm_gates", z, c)
     if run is None:
-        found: tuple[Any, ...] = portable("lstm_gates", (xp, z, c), {})
+        found: tuple[Any, ...] = portable("lstm_gates")(xp, z, c)
         return found
     return _run(xp, run, (z, c), (c.shape, c.shape), c)
 
@@ -94,7 +94,7 @@ def _gradient(xp: Any, gh: Any, gnew: Any, z: Any, c: Any, new: Any) -> tuple[An
     run = _ready(xp, "lstm_gates_gradient", z, c, gh, gnew, new)
     arrays = (gh, gnew, z, c, new)
     if run is None:
-        found: tuple[Any, ...] = portable("lstm_gates_gradient", (xp, *arrays), {})
+        found: tuple[Any, ...] = portable("lstm_gates_gradient")(xp, *arrays)
         return found
     return _run(xp, run, arrays, (z.shape, c.shape), c)
 

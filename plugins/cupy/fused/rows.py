@@ -152,7 +152,7 @@ def _of_rows(name: str) -> Callable[..., Any]:
     def rows_kernel(xp: Any, x: Any, *, axis: int = -1) -> Any:
         run = kernel(xp, name, text, x.dtype) if _suits(x, axis) else None
         if run is None:
-            return portable(name, (xp, x), {"axis": axis})
+            return portable(name)(xp, x, axis=axis)
         return _run(xp, run, x, (), x.shape)
 
     return rows_kernel
@@ -167,7 +167,7 @@ def _with_labels(name: str, reduces: bool) -> Callable[..., Any]:
         if _suits(logits, -1) and labels.shape == batch and kind_of(labels.dtype) in "iu":
             run = kernel(xp, name, text, logits.dtype, labels.dtype)
         if run is None:
-            return portable(name, (xp, logits, labels), {})
+            return portable(name)(xp, logits, labels)
         return _run(xp, run, logits, (labels,), batch if reduces else logits.shape)
 
     return labels_kernel
@@ -182,7 +182,7 @@ def _with_shares(name: str, reduces: bool) -> Callable[..., Any]:
         if logits.shape == labels.shape and takes(logits, labels) and _suits(logits, axis):
             run = kernel(xp, name, text, logits.dtype)
         if run is None:
-            return portable(name, (xp, logits, labels), {"axis": axis})
+            return portable(name)(xp, logits, labels, axis=axis)
         shape = logits.shape[:-1] if reduces else logits.shape
         return _run(xp, run, logits, (labels,), shape)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -70,7 +70,7 @@ def kernel(xp: Any, name: str, text: str, dtype: Any, labels: Any = None) -> Pre
         return None
 
 
-def portable(name: str, arrays: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Return what the portable kernel of an op computes; the first array is the namespace."""
+def portable(name: str) -> Callable[..., Any]:
+    """Return the portable kernel of an op: a function of the namespace, arrays and parameters."""
     found: Callable[..., Any] = registry().op(name).kernel  # type: ignore[assignment]
-    return found(*arrays, **params)
+    return found
