@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 
 from ..hints import hinted as hinted
 from ..public import publish, publish_rest
+from .base.arguments import ADVICE as ADVICE
+from .base.arguments import LOADING_WEIGHTS as LOADING_WEIGHTS
+from .base.arguments import SAVING as SAVING
+from .base.arguments import unlike as unlike
 from .base.array_types import BINARY as BINARY
 from .base.array_types import COMPARISONS as COMPARISONS
 from .base.array_types import UNARY as UNARY
@@ -20,6 +24,7 @@ from .base.array_types import ArrayOperators as ArrayOperators
 from .base.array_types import TensorSpec as TensorSpec
 from .base.array_types import describe as describe
 from .base.array_types import next_id as next_id
+from .base.context import Setting as Setting
 from .base.context import active_graph as active_graph
 from .base.context import active_tapes as active_tapes
 from .base.context import calling_in as calling_in
@@ -65,8 +70,10 @@ from .base.observers import Recorder as Recorder
 from .base.observers import Watcher as Watcher
 from .base.observers import begin_step as begin_step
 from .base.observers import end_step as end_step
+from .base.observers import excluded as excluded
 from .base.observers import stage as stage
 from .base.pool import Part as Part
+from .base.pool import can_start_threads as can_start_threads
 from .base.pool import cores as cores
 from .base.pool import in_parallel as in_parallel
 from .base.pool import limit_pool as limit_pool
@@ -74,6 +81,9 @@ from .base.pool import parts as parts
 from .base.pool import pays as pays
 from .base.pool import quota as quota
 from .base.pool import threads as threads
+from .base.positions import NARROW as NARROW
+from .base.positions import NUMPY as NUMPY
+from .base.positions import narrowed as narrowed
 from .base.sizes import Dim as Dim
 from .base.sizes import Formula as Formula
 from .base.sizes import Open as Open
@@ -115,9 +125,9 @@ from .base.tree import paths as paths
 from .base.tree import structure as structure
 from .base.user_code import is_users_call as is_users_call
 from .base.user_code import line_of as line_of
-from .base.user_code import not_known as not_known
 from .base.user_code import user_line as user_line
 from .base.user_code import warn_user as warn_user
+from .base.written_arrays import not_known as not_known
 from .batches.batched import Batched as Batched
 from .batches.batched import Shared as Shared
 from .batches.batched import as_batched as as_batched
@@ -176,6 +186,7 @@ from .ops.rule import Composed as Composed
 from .ops.rule import inferred as inferred
 from .registry.hooks import means_the_same as means_the_same
 from .registry.hooks import near_names as near_names
+from .registry.hooks import package_named as package_named
 from .registry.hookspecs import hookimpl as hookimpl
 from .registry.host import HOST as HOST
 from .registry.host import register_plugin as register_plugin

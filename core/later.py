@@ -10,6 +10,7 @@ from ..public import publish
 # these before the rest: what they publish keeps their names
 from . import contract_later as _contract_later  # noqa: F401
 from . import extend as _extend  # noqa: F401
+from .base.lifetimes import REPLACED as REPLACED
 from .functions.arguments import are_several as are_several
 from .functions.arguments import as_inputs as as_inputs
 from .functions.arguments import with_checked_shape as with_checked_shape
@@ -48,6 +49,7 @@ from .graphs.optimize import folded as folded
 from .graphs.optimize import forward_only as forward_only
 from .graphs.optimize import joined_pulls as joined_pulls
 from .graphs.optimize import local_constants as local_constants
+from .graphs.optimize import prune as prune
 from .graphs.plain import argument_of as argument_of
 from .graphs.plain import by_backend as by_backend
 from .graphs.plain import compiling as compiling
@@ -59,6 +61,7 @@ from .graphs.replay import lifted as lifted
 from .graphs.replay import replay as replay
 from .graphs.replay import run_with_masked_effects as run_with_masked_effects
 from .graphs.sizes import shape_in_run as shape_in_run
+from .module.attributes import HELD_BY as HELD_BY
 from .module.attributes import freeze as freeze
 from .module.attributes import frozen_variables as frozen_variables
 from .module.attributes import is_frozen as is_frozen

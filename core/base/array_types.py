@@ -16,7 +16,7 @@ import numpy as np
 from .dtypes import as_dtype, default_dtype
 from .sizes import Shape, Size, as_size, shapes_differ
 from .table import F
-from .user_code import not_known
+from .written_arrays import not_known
 
 #: Identities on tapes, in the order of creation; 0 belongs to none.
 next_id = count(1).__next__
@@ -24,6 +24,8 @@ next_id = count(1).__next__
 
 class ArrayHandle:
     """An array of any type, and the number that identifies it on tapes."""
+
+    _gradtape_internal = "id with_id"
 
     __slots__ = ("__weakref__", "array", "id")
 
@@ -120,6 +122,8 @@ UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_
 
 class ArrayOperators:
     """Base class of symbols and batches, so that rules written with operators run on them."""
+
+    _gradtape_internal = "batched traced why_unknown"
 
     __slots__ = ()
     # an ndarray on the left then leaves the operator to this class

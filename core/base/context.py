@@ -208,6 +208,10 @@ _asked: ContextVar[dict[tuple[int, str], tuple[Any, str, Any]] | None] = Context
 )
 
 
+#: In the place of an attribute's name: the trace calls the module.
+CALLED = "()"
+
+
 def noting_answers() -> Setting[dict[tuple[int, str], tuple[Any, str, Any]]]:
     """Collect the attributes that traced code reads in a block: object, name and value."""
     return Setting(_asked, {})
@@ -231,6 +235,13 @@ def note_answer(x: Any, name: str) -> None:
     asked = _asked.get()
     if asked is not None:
         asked.setdefault((id(x), name), (x, name, getattr(x, name)))
+
+
+def note_call(module: Any) -> None:
+    """Note for the trace that it calls a module: it is valid while the module holds the same."""
+    asked = _asked.get()
+    if asked is not None:
+        asked.setdefault((id(module), CALLED), (module, CALLED, True))
 
 
 def is_noted(x: Any, name: str) -> bool:

@@ -46,16 +46,22 @@ class Recorder:
         tensor.
     levels
         The levels of the batches in which it was opened.
-    wary
+    checks_constants
         Whether it has seen a read after which it looks at constants; see :meth:`record_read`.
+    opened_at
+        The running ``with`` statement that opened it: the id of the frame, and the place in its
+        code. None if it is not known, or what the recorder follows does not begin there.
     """
+
+    _gradtape_internal = "*"
 
     records: dict[int, Any]
     wants_ops = True
-    wary = False
+    checks_constants = False
     asks_where = False
     reads: dict[int, tuple[Any, int]] | None = None
     levels: frozenset[int] = frozenset()
+    opened_at: tuple[int, int] | None = None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -108,10 +114,10 @@ class Recorder:
         """
 
     def record_entry(self, x: Tensor, value: Any) -> None:
-        """Receive a constant made of a number or array; only for a recorder that is ``wary``."""
+        """Receive a constant made of a number or array; only for one that ``checks_constants``."""
 
     def look_at_numbers(self, given: Sequence[Any], outputs: Sequence[Tensor], alone: bool) -> None:
-        """Look at the numbers among an op's inputs; only for a recorder that is ``wary``.
+        """Look at the numbers among an op's inputs; only for one that ``checks_constants``.
 
         ``alone`` says that it follows no other input of the op.
         """
@@ -180,8 +186,15 @@ class Watcher:
         """Run a graph that an executor compiled, and return its results."""
         raise NotImplementedError
 
-    def begin(self, name: str, like: Any = None, nbytes: int = 0) -> None:
-        """Note that a step begins; ``like`` is an array of the backend that it runs on."""
+    def excluded(self) -> AbstractContextManager[None]:
+        """Return the context of work that is done only because there is a watcher."""
+        raise NotImplementedError
+
+    def begin(self, name: str, like: Any = None, nbytes: int = 0, planned: bool = True) -> None:
+        """Note that a step begins; ``like`` is an array of the backend that it runs on.
+
+        ``planned`` says that a step in a graph is one of the graph's plan.
+        """
 
     def end(self) -> None:
         """Note that the step that began last has ended."""
@@ -245,12 +258,18 @@ def stage(name: str, like: Any = None) -> AbstractContextManager[None]:
     return _NOTHING if watching is None else _within(watching, name, like)
 
 
+def excluded() -> AbstractContextManager[None]:
+    """Return a context for work that the program does not do without a watcher."""
+    watching = watcher.get()
+    return _NOTHING if watching is None else watching.excluded()
+
+
 _NOTHING = nullcontext()
 
 
 @contextmanager
 def _within(watching: Watcher, name: str, like: Any) -> Iterator[None]:
-    watching.begin(name, like)
+    watching.begin(name, like, planned=False)
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
+from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -105,7 +106,25 @@ def threads() -> int:
     return most if limit is None or limit > most else limit
 
 
+@cache
+def can_start_threads() -> bool:
+    """Return whether Python can start threads here: in a browser, as WebAssembly, it cannot."""
+    try:
+        thread = threading.Thread(target=_no_work, daemon=True)
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
+
+
+def _no_work() -> None:
+    """Be what a thread that is a trial runs."""
+
+
 def _by_default() -> int:
+    if not can_start_threads():
+        return 1
     found = [len(cores()), quota(), _asked_for()]
     return max(1, int(min(x for x in found if x is not None)))
 

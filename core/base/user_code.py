@@ -8,7 +8,6 @@ which the running code's instructions show.
 from __future__ import annotations
 
 import dis
-import inspect
 import os
 import sys
 import warnings
@@ -18,8 +17,20 @@ from itertools import pairwise
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
-from ..errors import TraceError
+from .instructions import (
+    ITEM,
+    at,
+    called,
+    instructions,
+    is_call,
+    is_item_store,
+    names_at,
+    number_at,
+    parameters,
+    span,
+)
 from .table import PACKAGE, public_package, registry
+from .targets import how_to_write, locals_of, target_of
 
 # The packages whose frames are not user code.
 _NOT_USERS = frozenset({PACKAGE, "numpy", "contextlib"})
@@ -92,6 +103,12 @@ def count_as_library(packages: Iterable[str], on_arrays: Iterable[str] = ()) -> 
     _computes = {}
 
 
+def is_kernels_module(name: str) -> bool:
+    """Return whether a module is gradtape's or a plugin's, which have kernels."""
+    package = name.partition(".")[0]
+    return package == PACKAGE or package in _PLUGINS
+
+
 def warn_user(text: str, category: type[Warning], place: Place | None = None) -> None:
     """Warn at a place, by default the user's running line: once, by Python's default filters.
 
@@ -146,7 +163,7 @@ def users_frame() -> FrameType | None:
                 if package not in _PLUGINS:
                     return frame
                 of_plugin = of_plugin or frame
-            else:
+            elif "__spec__" in scope:  # a module's; those of plans have arrays, and end
                 _scopes[id(scope)] = scope
         frame = frame.f_back
     return of_plugin
@@ -185,16 +202,6 @@ def package_of(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def not_known(array: Any, what: str) -> TypeError:
-    """Return the error for code that asks ``array`` for something unknown, such as its truth."""
-    if not hasattr(array, "why_unknown"):
-        return TypeError(
-            f"{user_line()}: a Tensor wraps an array, but this one was made from a "
-            f"{type(array).__name__}; make tensors with gradtape.constant"
-        )
-    return TraceError(f"{user_line()}: {what} is not known {array.why_unknown()}")
-
-
 # -- reads of values -------------------------------------------------------------------------------
 
 
@@ -206,12 +213,9 @@ _LOOKS = frozenset(
 #: Calls by which a program says that it wants a Python number, as logs do.
 _MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
 _KEEP = "compute with the tensor itself, or with gradtape.stack([...]) of a list of tensors"
-_SET = "[...] ="
+_PARTS = "put the parts in a list for gradtape.stack"
+_BY_AT = "or use a.at[index].set(value) of a tensor, gradtape.constant(a)"
 _ADVICE = {
-    _SET: (
-        "a tensor never changes: put the parts in a list for gradtape.stack, or use "
-        "x.at[index].set(value)"
-    ),
     "normal": "use loc + scale * gradtape.random.normal(shape)",
     "uniform": "use low + (high - low) * gradtape.random.uniform(shape)",
     "vectorize": "call the function on the tensor itself, or use gradtape.vmap",
@@ -269,20 +273,27 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
             if outer.startswith("numpy.testing"):
                 return None
         inner = inner.f_back
-    call = _called(frame.f_code, frame.f_lasti)
-    if "%" in (call, _called(running.f_code, running.f_lasti)):
+    call = called(frame.f_code, frame.f_lasti)
+    if "%" in (call, called(running.f_code, running.f_lasti)):
         return None
     if call.isidentifier():  # perhaps another name for a function
         call = getattr(locals_of(frame).get(call, frame.f_globals.get(call)), "__name__", call)
-    name = call if call == _SET else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
+    name = call if call == ITEM else call.rpartition(".")[2] or outer.rpartition(".")[2] or method
     if name in _LOOKS:
         return None
-    shown = call if call == _SET else f"{call or name}(...)"
+    shown = call if call == ITEM else f"{call or name}(...)"
     meant = method in ("item", "tolist") or call.rpartition(".")[2] in _MEANT
-    use = _use(frame.f_code, frame.f_lasti)
+    use = use_of(frame.f_code, frame.f_lasti)
     if use == "shown":
         return None
-    advice = _advice(name, package_of(running), theirs)
+    target = target_of(frame)
+    if target is not None:
+        shown = call if call == ITEM else target.statement.removesuffix(" x")
+        advice = f"{target.how(frame.f_code)}, {_PARTS}, {_BY_AT}"
+    elif call == ITEM:
+        advice = f"{how_to_write(frame.f_code, 'a')}, {_PARTS}, {_BY_AT}"
+    else:
+        advice = _advice(name, package_of(running), theirs)
     if use == "returned":  # a result of the function that gradtape runs
         use = "kept" if frame.f_back and package_of(frame.f_back) == PACKAGE else ""
     use = use if meant else ""
@@ -292,35 +303,19 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
 def _outside_libraries(frame: FrameType | None) -> FrameType | None:
     """Return the innermost frame that is not a library's, or the frame itself if there is none."""
     outer = frame
-    while outer is not None and (_is_library(outer.f_code.co_filename) or _is_method(outer)):
+    while outer is not None and (is_library(outer.f_code.co_filename) or _is_method(outer)):
         outer = outer.f_back
         if outer is not None and package_of(outer) == PACKAGE and not _is_method(outer):
             return frame  # the library uses gradtape
     return outer or frame
 
 
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Return whether a file belongs to an installed package or to Python itself."""
     return file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file
 
 
 _STANDARD = os.path.dirname(os.__file__)
-
-
-def locals_of(frame: FrameType) -> dict[str, Any]:
-    """Return the local variables of a frame.
-
-    Before Python 3.13, a function's frame keeps this dictionary once something has read it. It
-    is emptied, unless the program holds it (``locals()``), so that no array lives longer.
-    """
-    scope = frame.f_locals
-    found = dict(scope)
-    if _KEPT and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(scope) <= 3:
-        scope.clear()
-    return found
-
-
-_KEPT = sys.version_info < (3, 13)
 
 
 def reader() -> FrameType | None:
@@ -366,65 +361,8 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
     return _KEEP
 
 
-@lru_cache(maxsize=256)
-def _instructions(code: CodeType) -> list[dis.Instruction]:
-    return list(dis.get_instructions(code))
-
-
-def _at(code: CodeType, place: int) -> dis.Instruction | None:
-    """Return the instruction at a place, which may be within it."""
-    before = [one for one in _instructions(code) if one.offset <= place]
-    return before[-1] if before else None
-
-
-def _span(one: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """Return where the expression of an instruction begins and ends in the source."""
-    at = one.positions
-    if at is None or None in at:
-        return None
-    line, end_line, column, end_column = at
-    return (line, column), (end_line, end_column)  # type: ignore[return-value]
-
-
-def _is_call(one: dis.Instruction) -> bool:
-    return one.opname.startswith("CALL")
-
-
-@lru_cache(maxsize=256)
-def _called(code: CodeType, place: int) -> str:
-    """Return the name of the function that the instruction at ``place`` calls.
-
-    ``"%"`` for the formatting of a text, ``"[...] ="`` for an assignment to an element, and an
-    empty text if it is not known.
-    """
-    found = _at(code, place)
-    if found is None:
-        return ""
-    if found.opname in ("STORE_SUBSCR", "STORE_SLICE"):
-        return _SET
-    if found.opname == "BINARY_OP":
-        return "%" if "%" in found.argrepr else ""
-    if not (_is_call(found) or found.opname == "PRECALL"):
-        return ""
-    return ".".join(_names_at(code, found))
-
-
-def _names_at(code: CodeType, found: dis.Instruction) -> list[str]:
-    """Return the names with which the expression of an instruction begins: ``math, sin``."""
-    span, names = _span(found), list[str]()
-    for one in _instructions(code):
-        where = _span(one)
-        if one.offset >= found.offset or where is None or span is None or where[0] != span[0]:
-            continue
-        if one.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            names.append(str(one.argval))
-        elif one.opname.startswith("LOAD_"):
-            names = [str(one.argval)]
-    return names
-
-
 @lru_cache(maxsize=1024)
-def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
+def use_of(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
     """Return what code does with the value that the instruction at ``place`` gives.
 
     ``"shown"`` if it is printed, formatted, compared or tested; ``"kept"`` if it is only put into a
@@ -432,14 +370,17 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
     function's own; ``"returned"``; an empty text for anything else. ``seen`` are the variables
     whose uses are looked at.
     """
-    found = _at(code, place)
-    inner = None if found is None else _span(found)
+    found = at(code, place)
+    if found is not None and found.opname.startswith("STORE_"):
+        return ""  # an array keeps it: what follows is another statement
+    inner = None if found is None else span(found)
     plain = True  # nothing is computed from it
     shown = "shown"  # a function may compute a gradient that depends on it, and show that
     copies, uses = 0, list[str]()
-    after = [one for one in _instructions(code) if one.offset > place]
-    for one, following in pairwise([*after, *after[-1:]]):
-        name, outer = one.opname, _span(one)
+    every = instructions(code)
+    for number in range(number_at(code, place) + 1, len(every)):
+        one, following = every[number], every[min(number + 1, len(every) - 1)]
+        name, outer = one.opname, span(one)
         if inner is None:
             break
         if name == "COPY":  # for one more target
@@ -454,8 +395,8 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
             if uses[-1] not in ("kept", "shown"):
                 return ""
             continue
-        if name.startswith("POP_JUMP"):  # it is tested
-            return shown
+        if name.startswith("POP_JUMP"):  # it is tested, and x or y also keeps it
+            return "" if copies else shown
         if name.startswith("RETURN_") and plain:
             return "returned"
         if name.startswith(_ENDS):
@@ -470,11 +411,11 @@ def _use(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
             continue
         if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
             return shown
-        if _is_call(one):
-            called = _called(code, one.offset).rpartition(".")[2]
-            if called in _LOOKS:
+        if is_call(one):
+            function = called(code, one.offset).rpartition(".")[2]
+            if function in _LOOKS:
                 return shown
-            if called == "append" or following.opname == "POP_TOP":
+            if function == "append" or following.opname == "POP_TOP":
                 return _use_of_container(code, one, seen)
             inner, shown = outer, "kept"
         plain = False
@@ -487,7 +428,7 @@ _USES = ("", "returned", "local", "kept", "shown")
 
 def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
     """Return what becomes of a value that an instruction assigns."""
-    if one.opname in ("STORE_SUBSCR", "STORE_ATTR"):
+    if is_item_store(one) or one.opname == "STORE_ATTR":
         return _use_of_container(code, one, seen)
     return _use_of_variables(code, one.offset, seen)
 
@@ -495,7 +436,7 @@ def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -
 def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
     """Return what code does with the variables that it assigns from ``place`` on."""
     uses = set[str]()
-    for one in _instructions(code):
+    for one in instructions(code):
         if one.offset < place:
             continue
         if one.opname not in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
@@ -514,8 +455,8 @@ def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
 
 def _uses_of_variable(code: CodeType, name: str, seen: frozenset[str]) -> set[str]:
     return {
-        _use(code, one.offset, seen | {name})
-        for one in _instructions(code)
+        use_of(code, one.offset, seen | {name})
+        for one in instructions(code)
         if one.opname.startswith(_LOADS) and one.argval == name
     }
 
@@ -528,20 +469,18 @@ def _use_of_container(code: CodeType, one: dis.Instruction, seen: frozenset[str]
 
     ``one`` is the assignment, or the call of a method or another function.
     """
-    names = _names_at(code, one)
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    if not names or names[0] in seen or names[0] in code.co_varnames[:count]:
+    names = names_at(code, one)
+    if not names or names[0] in seen or names[0] in parameters(code):
         return "kept"
     before = {
         first.opname
-        for first, then in pairwise(_instructions(code))
+        for first, then in pairwise(instructions(code))
         if then.opname in ("STORE_FAST", "STORE_NAME", "STORE_DEREF") and then.argval == names[0]
     }
     if not before:
         return "kept"
     is_alias = all(x in _ELSEWHERE for x in before)
-    if _is_call(one) and len(names) == 1:  # a function, or a method that has a name
+    if is_call(one) and len(names) == 1:  # a function, or a method that has a name
         return "local" if is_alias and "LOAD_ATTR" in before else "kept"
     uses = () if is_alias else _uses_of_variable(code, names[0], seen)
     return "kept" if {"kept", "shown"}.issuperset(uses) else "local"
@@ -554,8 +493,8 @@ _ELSEWHERE = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_DEREF", "IMPORT_NAME",
 def _is_text(code: CodeType, start: tuple[int, int]) -> bool:
     """Return whether an expression begins with a text."""
     texts = (
-        _span(one)
-        for one in _instructions(code)
+        span(one)
+        for one in instructions(code)
         if one.opname == "LOAD_CONST" and isinstance(one.argval, str)
     )
     return any(span is not None and span[0] == start for span in texts)

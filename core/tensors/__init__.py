@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...hints import hinted
+from ..base.numpy_warnings import show_at_users_lines
 from ..base.table import lazy_module
 from . import assignment  # noqa: F401  # gives variables their in-place operators
 from .custom_records import transfer
@@ -43,3 +44,5 @@ hinted(Variable, "Variable")
 _array_namespace.__name__ = "__array_namespace__"
 _array_namespace.__qualname__ = "Tensor.__array_namespace__"
 transfer.__name__, transfer.__qualname__ = "to", "Tensor.to"
+
+show_at_users_lines()

@@ -306,9 +306,8 @@ class _Fork:
 
     def end_in_child(self) -> None:
         self.held.__exit__()
-        change = (
-            int.from_bytes(os.urandom(8)) >> 2
-        )  # one for all: a copy keeps drawing the same as its original
+        # one for all: a copy keeps drawing the same as its original
+        change = int.from_bytes(os.urandom(8)) >> 2
         with init_scope():
             for stream in list(_streams.values()):
                 stream.fork(change)

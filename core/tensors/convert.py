@@ -182,7 +182,7 @@ def as_tensor(value: Any, dtype: Any = None) -> Tensor:
             raise
         return as_tensor(np.asarray(value).tolist(), dtype)
     for tape in active_tapes.get():
-        if tape.wary:
+        if tape.checks_constants:
             tape.record_entry(tensor, value)
     return tensor
 

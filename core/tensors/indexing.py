@@ -15,6 +15,8 @@ from ..base.array_types import encode_index
 from ..base.dtypes import SCALARS
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
+from ..base.user_code import warn_user
+from ..base.written_arrays import name_assigned_to
 from ..ops.dispatch import backend_of, is_transformed, to_numpy
 from .convert import (
     as_tensor,
@@ -68,10 +70,11 @@ class At:
 
 def refuse_item(x: Any, index: Any, values: Any) -> None:
     """Raise for ``x[index] = values``: no tensor changes in place."""
+    name = name_assigned_to()
     raise TypeError(
-        "a Tensor does not change: write x = x.at[index].set(values) instead of x[index] = values; "
-        "for a Variable, v.assign(v.at[index].set(values)); to another library's code, pass "
-        "gradtape.writable(x)"
+        f"a Tensor does not change: instead of {name}[index] = values, write "
+        f"{name} = {name}.at[index].set(values), or {name} = gradtape.writable({name}) before, "
+        "whose elements can be assigned to; for a Variable, v.assign(v.at[index].set(values))"
     )
 
 
@@ -133,7 +136,7 @@ class Place:
         result: Tensor
         if self._is_mask_per_example() and (type(values) in SCALARS or as_tensor(values).ndim == 0):
             # it selects a different number of elements in each example; one value fits them all
-            self._check_kind(values, "at[...].set")
+            self._check_kind(values, values, "at[...].set")
             check_fits_dtype(values, self._x.dtype, "at[...].set")
             value = values if type(values) in SCALARS else ops["cast_like"](values, self._x)
             result = ops["where"](self._index, value, self._x)
@@ -329,6 +332,8 @@ class Place:
             picked = F.getitem(x.array, *[part.array for part in arrays], index=template)
         except IndexError as error:
             raise _index_error(x, self._index, error) from None
+        if type(values) is Tensor and _alike(values.array, picked):
+            return template, arrays, values  # the usual case: no op to record
         given = values
         if type(values) not in SCALARS:
             # a size is weak, and each run checks whether it fits the dtype, as for Python numbers
@@ -339,17 +344,27 @@ class Place:
                 raise ValueError(
                     f"{name}: values of shape {values.shape} do not fit shape {picked.shape}"
                 )
-        self._check_kind(values, name)
+        self._check_kind(values, given, name)
         check_fits_dtype(given, x.dtype, name)
         return template, arrays, ops["broadcast_like"](values, Tensor(picked))
 
-    def _check_kind(self, values: Any, name: str) -> None:
+    def _check_kind(self, values: Any, given: Any, name: str) -> None:
         x = self._x
         kind = values if type(values) in SCALARS else as_tensor(values).dtype
         if not np.can_cast(np.result_type(kind, x.dtype), x.dtype, "same_kind"):
             raise TypeError(
                 f"{name}: a tensor of {x.dtype} cannot hold values of dtype "
                 f"{np.result_type(kind)}; cast one of them with astype"
+            )
+        listed = isinstance(given, (list, tuple))
+        weak = type(given) in SCALARS or (listed and made_of_python_numbers(list(given)))
+        if not weak and _halves(as_tensor(values).dtype, x.dtype):
+            warn_user(
+                f"{name} rounds values of {values.dtype} to {x.dtype}, the dtype of the tensor. "
+                "gradtape.zeros, ones and eye make float32 tensors, unless dtype= or "
+                'gradtape.set_default_dtype("float64") says otherwise; to round on purpose, write '
+                f"values.astype({str(x.dtype)!r})",
+                UserWarning,
             )
 
     def _is_mask_per_example(self) -> bool:
@@ -362,6 +377,22 @@ class Place:
             and self._x.shape is not None
             and mask.shape == self._x.shape
         )
+
+
+def _halves(values: np.dtype[Any], own: np.dtype[Any]) -> bool:
+    """Return whether double precision would be rounded to single or half precision."""
+    return values in _DOUBLE and own.kind in "fc" and not np.can_cast(values, own, "safe")
+
+
+_DOUBLE = frozenset({np.dtype("float64"), np.dtype("complex128")})
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Return whether two of NumPy's arrays have one shape and dtype."""
+    kinds = (np.ndarray, np.generic)
+    if not (isinstance(a, kinds) and isinstance(b, kinds)):
+        return False
+    return a.shape == b.shape and a.dtype == b.dtype
 
 
 def _index_array(part: Any, beside: Any) -> Tensor:

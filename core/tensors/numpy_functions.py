@@ -17,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..base.context import active_batches, active_graph, active_tapes
 from ..base.tree import flatten, map_structure
-from ..base.user_code import not_known
+from ..base.written_arrays import not_known
 from ..ops.dispatch import is_transformed
 from .convert import as_tensor
 from .tensor import Operators, Tensor
@@ -37,7 +37,9 @@ def instead(error: Exception, function: Callable[..., Any], args: Any, kwargs: A
     """Return the result of NumPy's function on values, or raise ``error`` if they are recorded."""
     if not _followed((args, kwargs)):
         return of_values(function, np.asarray, args, kwargs)
-    raise TypeError(error.message()) if isinstance(error, OnlyValues) else error
+    if isinstance(error, OnlyValues):
+        raise TypeError(error.message()) from None
+    raise error
 
 
 def _followed(arguments: Any) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 from ..base.table import functions, ops, public_package, registry
 from ..base.tree import flatten
 from ..base.user_code import computes_with_arrays
+from ..base.written_arrays import how_to_write_argument, in_place_operator, running_call
 from .convert import NotNumbers, as_tensor
 from .numpy_functions import OnlyValues, instead, into_array, is_followed, of_values
 from .op import Op
@@ -68,6 +69,8 @@ _ABOUT_DTYPES = frozenset("can_cast common_type iscomplexobj isrealobj result_ty
 # These return the same in all code, and need no copies.
 _LOOKING = _ABOUT | _ABOUT_DTYPES | {"ndim", "shape", "size"}
 _IN_PLACE = frozenset({"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"})
+# Of these, those that write into a writable array.
+_INTO_WRITABLE = frozenset({"copyto", "fill_diagonal", "put", "put_along_axis"})
 _AT = "x.at[index].set(values), or gradtape.where"
 _ANOTHER = {name: f"gradtape.{name}" for name in ("fill_diagonal", "put_along_axis")}
 _RENAMED = {"a_min": "min", "a_max": "max"}
@@ -190,6 +193,8 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         ``dtype=`` of a call. Also if only NumPy has the function and a tape, a trace or a batch is
         active. The message says what to use instead.
     """
+    if "out" in kwargs and _takes_results(kwargs["out"]):
+        return NotImplemented
     theirs = ufunc if method == "__call__" else getattr(ufunc, method)
     if (
         computes_with_arrays(sys._getframe(2))
@@ -202,6 +207,11 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
         return _call_ufunc(ufunc, method, inputs, kwargs)
     except (OnlyValues, NotNumbers) as error:
         return instead(error, theirs, inputs, kwargs)
+
+
+def _takes_results(out: Any) -> bool:
+    """Return whether ``out=`` is an array of gradtape's that can be written into."""
+    return any(getattr(x, "_by_value", False) for x in (out if type(out) is tuple else (out,)))
 
 
 def _call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -254,12 +264,35 @@ def _refuse(place: str, name: str, kwargs: dict[str, Any]) -> None:
     """Raise for arguments that would have an effect."""
     refused = [key for key, value in kwargs.items() if not _is_neutral(key, value)]
     if "out" in refused:
-        raise into_array(f"{place} with ['out']", kwargs["out"], _INSTEAD["out"].lstrip("; "))
+        raise _written_by(place, kwargs["out"])
     if refused:
         raise TypeError(
             f"{place} with {refused} does not work on tensors"
             f"{_INSTEAD.get(refused[0], f'; use gradtape.{name}')}"
         )
+
+
+def _written_by(place: str, target: Any) -> Exception:
+    """Return the error for a ufunc that writes into ``target``: for ``a += x``, or for ``out=``."""
+    statement = in_place_operator()
+    if statement is None:
+        return into_array(f"{place} with ['out']", target, _INSTEAD["out"].lstrip("; "))
+    return into_array(statement[0], target, statement[1])
+
+
+def _written_in(name: str, targets: Any) -> Exception:
+    """Return the error for a function of NumPy that writes into its first argument."""
+    if running_call() == "full_like":  # NumPy's runs copyto
+        return OnlyValues(
+            lambda: (
+                "numpy.full_like fills a NumPy array with the value of a tensor, which gradients "
+                "cannot follow; use gradtape.full_like, or pass .numpy() of the tensor"
+            )
+        )
+    advice = f"create a new tensor with {_ANOTHER.get(name, _AT)}"
+    if name in _INTO_WRITABLE:
+        advice = f"{how_to_write_argument(name)}, or {advice}"
+    return into_array(f"numpy.{name}", targets, f"a tensor never changes: {advice}")
 
 
 def _call_method(
@@ -273,6 +306,11 @@ def _call_method(
     if (name, method) not in _METHODS:
         advice = _IN_PLACE_OF.get(method, "gradtape.{name}")
         advice = advice.format(name=name, at=name if name in ("add", "subtract") else "set")
+        if method == "at" and name in ("add", "subtract"):
+            x = "x" if isinstance(inputs[0], Operators) else "gradtape.constant(x)"
+            how = how_to_write_argument(f"{name}.at")
+            how += f", or use {x}.at[index].{name}(values), which returns a new tensor"
+            raise into_array(place, inputs[:1], how)
         if method == "at":
             raise into_array(place, inputs[:1], f"use {advice}")
         raise TypeError(f"{place} does not work on tensors; use {advice}")
@@ -314,6 +352,8 @@ def call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
         If gradtape has no such function and a tape, a trace or a batch is active, or if gradtape's
         function does not support one of the arguments.
     """
+    if "out" in kwargs and _takes_results(kwargs["out"]):
+        return NotImplemented
     if (
         computes_with_arrays(sys._getframe(2))
         and function.__name__ not in _LOOKING
@@ -354,11 +394,7 @@ def _call_function(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
     if name in _ABOUT_DTYPES:
         return of_values(function, lambda x: np.empty(0, x.dtype), args, kwargs)
     if name in _IN_PLACE:
-        raise into_array(
-            f"numpy.{name}",
-            args[:1] or list(kwargs.values())[:1],
-            f"a tensor never changes: create a new one with {_ANOTHER.get(name, _AT)}",
-        )
+        raise _written_in(name, args[:1] or list(kwargs.values())[:1])
     if name == "where" and len(args) == 1:
         function, name = np.nonzero, "nonzero"
     ours = counterpart(function)

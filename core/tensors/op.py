@@ -119,6 +119,13 @@ class Op(Primitive):
         The docstring, in numpydoc's format. The sections ``Parameters``, ``Returns`` and ``Raises``
         are generated from the record if they are missing.
 
+    Attributes
+    ----------
+    defaults : dict
+        The default values of its parameters.
+    variadic : bool
+        Whether it takes any number of arrays.
+
     Raises
     ------
     PluginError
@@ -413,7 +420,7 @@ class BinaryOp(Op):
             x_live = x is not a and x.id in records
             y_live = y is not b and y.id in records
             if x_live is y_live:
-                if x_live or tape.wary:
+                if x_live or tape.checks_constants:
                     tape.record(self, (x, y), output, _NO_PARAMS)
                 continue
             # one watched operand with the result's shape and dtype is by far the most common case
@@ -438,7 +445,7 @@ class BinaryOp(Op):
                 continue
             saved = None if place < 0 else x if place == 0 else y if place == 1 else output
             records[output.id] = (source.id, fn, saved, check)
-            if tape.wary and (x is a or y is b):
+            if tape.checks_constants and (x is a or y is b):
                 tape.look_at_numbers((x, y), (output,), False)
         return output
 

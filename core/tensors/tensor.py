@@ -14,7 +14,8 @@ from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
-from ..base.user_code import computes_with_arrays, is_users_call, not_known, reader, site_of
+from ..base.user_code import computes_with_arrays, is_users_call, reader, site_of
+from ..base.written_arrays import not_known, refuse_to_assign
 from ..ops.dispatch import backend_of, place_of, to_numpy
 from .data_frames import NotNumbers
 from .methods import Methods, named_for_users
@@ -308,6 +309,7 @@ class Tensor(ArrayHandle, Operators):
         active = active_tapes.get()
         tapes = [t for t in active if held or self.id in t.records] if active else ()
         if tapes and self.dtype.kind in "fc":
+            refuse_to_assign(tapes)
             site, whole = site_of(method), method == "int"
             for tape in tapes:
                 if site is None:

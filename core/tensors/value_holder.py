@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 class ValueHolder(Operators):
     """Base class of objects that NumPy, Python and other libraries read as their value."""
 
+    _gradtape_internal = "handle"
+
     __slots__ = ()
 
     value: Any

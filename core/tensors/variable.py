@@ -23,7 +23,7 @@ from ..base.dtypes import (
 )
 from ..base.sizes import Shape, same_shape
 from ..base.table import services
-from ..base.user_code import not_known
+from ..base.written_arrays import not_known
 from ..errors import TraceError
 from ..ops.dispatch import check_same_backend, settled, settling
 from .convert import as_stored_value, check_cast, constant, own_array
@@ -90,8 +90,6 @@ class Variable(ValueHolder):
     lock : threading.RLock
         The lock to hold while the value changes. If the new value depends on the old one, hold it
         from the read on.
-    unasked : bool
-        Whether its dtype, other than the default one, only comes from the initial value's array.
 
     Raises
     ------
@@ -110,6 +108,8 @@ class Variable(ValueHolder):
     >>> w.assign_sub([1.0, 1.0]).tolist()
     [0.0, 1.0]
     """
+
+    _gradtape_internal = "check_shape holding id read_as set_array unasked"
 
     __slots__ = ("__weakref__", "_array", "_pending", "_trainable", "id", "lock", "name", "unasked")
 
@@ -137,7 +137,7 @@ class Variable(ValueHolder):
         self._begin(array.dtype, trainable, name, None)
         given = dtype is None and isinstance(initial_value, (np.ndarray, np.generic))
         self.unasked = given and numpy_dtype(array.dtype) != default_dtype()
-        if any(tape.wary for tape in active_tapes.get()):
+        if any(tape.checks_constants for tape in active_tapes.get()):
             self._report_assignment(initial, "assign")
 
     def _begin(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,43 @@ def test_a_batch_is_updated_as_its_examples_are(method: str, axes: Any) -> None:
     for i in range(2):
         want = update(*(a[i] if n == 0 else a for a, n in zip(given, axes, strict=True)))
         np.testing.assert_allclose(got[i].numpy(), want.numpy(), rtol=1e-14)
+
+
+ROUNDS = "rounds values of (float64|complex128) to (float32|float16|complex64)"
+
+
+@pytest.mark.parametrize("method", ["set", "add", "subtract", "multiply", "divide", "max", "min"])
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("float32", gt.constant(np.float64(0.1))),
+        ("float16", np.array([0.1])),
+        ("float32", np.float64(0.1)),
+        ("float32", [gt.constant(np.float64(0.1))]),
+    ],
+)
+def test_double_precision_that_is_rounded_is_told_of(method: str, dtype: str, values: Any) -> None:
+    x = gt.ones(3, dtype=dtype)
+    with pytest.warns(UserWarning, match=ROUNDS) as caught:
+        assert getattr(x.at[1:2], method)(values).dtype == dtype
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=ROUNDS):
+        gt.function(lambda x: getattr(x.at[1:2], method)(values))(x)
+    with pytest.warns(UserWarning, match=ROUNDS):
+        gt.writable(x)[1:2] = values
+
+
+def test_rounding_that_is_meant_is_not_told_of() -> None:
+    x = gt.ones(3)
+    z = gt.ones(3, dtype="complex64")
+    with pytest.warns(UserWarning, match=ROUNDS):
+        z.at[0].set(np.array(1j))
+    with warnings.catch_warnings(action="error"):
+        x.at[0].set(0.1)
+        x.at[:2].set([0.1, 0.2])
+        x.at[0].set(gt.constant(0.1))
+        x.at[0].set(np.int64(3))
+        x.at[0].set(np.array(0.1).astype("float32"))
+        z.at[0].set(np.float32(0.5))
+        gt.zeros(3, dtype="float64").at[0].set(np.float64(0.1))
+        gt.ones(3, dtype="float16").at[0].set(gt.constant(0.1))  # float32, as the user chose

@@ -128,7 +128,7 @@ def test_numpy_functions_that_we_lack_say_so() -> None:
     with gt.GradientTape(), pytest.raises(TypeError, match=r"numpy\.isnat.*counterpart"):
         np.isnat(x)
     a = np.ones(2, dtype=np.float32)
-    with gt.GradientTape(), pytest.raises(TypeError, match=r"numpy\.add with .*never changes"):
+    with gt.GradientTape(), pytest.raises(TypeError, match=r"a \+= x writes into a NumPy array"):
         a += x
     np.testing.assert_array_equal(a, [1.0, 1.0])
 

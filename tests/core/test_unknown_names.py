@@ -33,6 +33,7 @@ class Acme:
         ("acme-ops::cubed", "near names: acme-ops::cube", "install"),
         ("acme-ops::zzz", "no plugin provides the op 'acme-ops::zzz'", "install"),
         ("far-away::act", "install the package 'far-away' that defines it", "near"),
+        ("far_away::act", "(as a distribution, probably 'far-away') that defines it", "near"),
         ("not a name::act", "no plugin provides the op", "install"),
         ("::act", "no plugin provides the op", "install"),
     ],

@@ -20,16 +20,21 @@ X = gt.constant(np.array([1.25, 2.5]))
 TWO = np.array([0.75, -0.5])
 
 
+def write(out, k, value):
+    """Assign in a function that does nothing else with the array: it may be a log."""
+    out[k] = value
+
+
 def assigned(x):
     out = np.zeros(3)
     for k in range(3):
-        out[k] = x[k % 2]
+        write(out, k, x[k % 2])
     return np.sum(out)
 
 
 def filled(x):
     out = np.ones(2)
-    out[:] = [x[0], x[1]]
+    write(out, slice(None), [x[0], x[1]])
     return gt.sum(out * TWO)
 
 
@@ -122,9 +127,8 @@ def own_object(x):
 
 def large(x):
     out = np.zeros(90_000)
-    out[0] = x[0]
-    out *= 2.0
-    return gt.sum(x[1] * out)
+    write(out, 0, x[0])
+    return gt.sum(x[1] * (2.0 * out))
 
 
 def the_last_of_many(x):
@@ -324,7 +328,7 @@ def test_the_warning_is_given_once_for_each_line_and_says_what_to_write() -> Non
         ("np.array of a list", "gradtape.stack"),
         ("np.dot of a list", "gradtape.dot"),
         ("np.full", "gradtape.full"),
-        ("out[k] = x", "x.at[index].set"),
+        ("out[k] = x", "a = gradtape.writable(a)"),
         ("random numbers", "loc + scale * gradtape.random.normal"),
         ("np.float64", "compute with the tensor itself"),
         ("float", "compute with the tensor itself"),
