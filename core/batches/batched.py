@@ -23,6 +23,7 @@ from ..base.context import Setting, active_batches, active_graph, after_batches,
 from ..base.dtypes import numpy_dtype
 from ..base.sizes import known_size
 from ..base.table import F, ops
+from ..base.written_arrays import raise_hidden
 from ..errors import TraceError
 from ..ops.dispatch import backend_of, is_transformed
 from ..tensors.convert import with_others
@@ -46,6 +47,7 @@ class running_level:
 
     def __exit__(self, *error: object) -> None:
         running_levels.discard(self._level)
+        raise_hidden(error[1])
 
 
 class Batched(ArrayOperators):
@@ -74,7 +76,7 @@ class Batched(ArrayOperators):
         """The dtype."""
         return numpy_dtype(self.array.dtype)
 
-    def gone(self) -> str | None:
+    def ended(self) -> str | None:
         """Return a message if the batch has ended; None while it runs."""
         array: Any = self
         while type(array) is Batched:
@@ -91,9 +93,9 @@ class Batched(ArrayOperators):
         )
 
     def why_unknown(self) -> str:
-        gone = self.gone()
-        if gone is not None:
-            return f"any more: {gone}"
+        ended = self.ended()
+        if ended is not None:
+            return f"any more: {ended}"
         return (
             f"inside vmap, where it may differ from example to example ({self!r}). Compute with "
             "gradtape ops instead (gradtape.where or gradtape.cond for a choice), or loop over the "
@@ -431,9 +433,8 @@ def leave(x: Any, like: Tensor, level: int) -> Tensor:
     if has_level(x.array, level):
         return UNHIDE(x, like, level=level)
     result: Tensor
-    if _on_different_backends(
-        x, like
-    ):  # it stays there; only the number of examples is taken from ``like``
+    # it stays there; only the number of examples is taken from ``like``
+    if _on_different_backends(x, like):
         one: Tensor = ops["expand_dims"](x, axis=(0,))
         result = ops["broadcast_to"](one, shape=(like.shape[0], *x.shape))
     else:

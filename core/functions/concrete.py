@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, ClassVar, Self
 
@@ -398,6 +398,9 @@ class RestoredFunction(_PickledAsFile):
 
     _kept_by = "saving.pickle_function"
 
+    #: What each call runs first, such as a check of the module that the function belongs to.
+    before_call: Callable[[], None] | None = None
+
     def __init__(
         self,
         name: str,
@@ -425,6 +428,8 @@ class RestoredFunction(_PickledAsFile):
 
     def _bound(self, args: Any, kwargs: Any) -> inspect.BoundArguments:
         """Return the arguments by parameter, with defaults, and the first one as tensors."""
+        if self.before_call is not None:
+            self.before_call()
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:

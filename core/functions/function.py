@@ -26,6 +26,7 @@ from ..base.context import (
 )
 from ..base.dtypes import computing_in
 from ..base.lifetimes import REPLACED
+from ..base.observers import stage
 from ..base.table import registry, services
 from ..base.tree import flatten, map_structure, pack_like, structure
 from ..graphs.capture import Closure
@@ -44,6 +45,7 @@ from .arguments import (
     static_key,
     with_checked_specs,
 )
+from .called import answers
 from .concrete import ConcreteFunction, output_of
 from .traces import (
     MAX_TRACES,
@@ -410,6 +412,7 @@ class Function(Generic[P, R]):
         names = leaf_names((args, kwargs), self._positional)
         around = training_mode.get()
         with (
+            stage(f"tracing {self.name}"),
             calling_in(None if around is None else around.training) as mode,
             tracing_into(graph, closure),
             noting_answers() as asked,
@@ -431,7 +434,7 @@ class Function(Generic[P, R]):
         concrete.names = tuple(self._positional[: len(args)])
         concrete.executor = self.executor
         concrete.asks_mode, concrete.while_training = mode.asked, mode.asked and bool(mode.training)
-        concrete.trained = tuple(asked.values())
+        concrete.trained = answers(asked.values(), self.python_function)
         concrete.seen_replaced = REPLACED.count
         return concrete
 

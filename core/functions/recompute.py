@@ -238,7 +238,7 @@ def _as_then(states: Sequence[tuple[Variable, Tensor]]) -> AbstractContextManage
     """Run a block with the variables' earlier values, and undo its assignments."""
     graph = active_graph.get()
     arrays = [(variable, then.array) for variable, then in states]
-    return holding(arrays) if graph is None else graph.apart(arrays)
+    return holding(arrays) if graph is None else graph.separated(arrays)
 
 
 def _with_own_id(leaf: Any) -> Any:

@@ -29,6 +29,7 @@ from ..base.context import (
 from ..base.sizes import has_unknown_sizes
 from ..base.tree import flatten, map_structure, pack_like, paths, sorted_keys
 from ..base.user_code import warn_user
+from ..base.written_arrays import raise_hidden
 from ..batches.batched import HIDE, UNHIDE, has_level, levels_of
 from ..errors import TraceError
 from ..tensors.tensor import Tensor
@@ -360,6 +361,9 @@ def checked_trace(name: str, first: bool) -> Iterator[None]:
             "and so is the next call. Let a Python value end the recursion, such as an integer "
             "argument, or write a loop: gradtape.while_loop"
         ) from None
+    except ValueError as error:
+        raise_hidden(error)
+        raise
     for source, state in before.items():
         if _SOURCES[source]() != state:
             # all threads share the state

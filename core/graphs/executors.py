@@ -12,7 +12,7 @@ from ..base.array_types import describe
 from ..base.context import Setting, muting
 from ..base.dtypes import numpy_dtype
 from ..base.lifetimes import KERNEL_CACHES
-from ..base.observers import watcher
+from ..base.observers import stage, watcher
 from ..base.table import registry
 from ..base.user_code import warn_user
 from ..errors import ExecutorWarning, PluginError, UnknownOp
@@ -102,7 +102,8 @@ def _by_executor(graph: Graph, name: str) -> Any:
     """Return what an executor made for a graph, once."""
     made = graph.made.get(name)
     if made is None:
-        made = KERNEL_CACHES.keep(graph, graph.made, name, lambda: _made(graph, name))
+        with stage(f"planning {graph.name}"):
+            made = KERNEL_CACHES.keep(graph, graph.made, name, lambda: _made(graph, name))
     return made
 
 

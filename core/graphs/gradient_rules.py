@@ -49,7 +49,7 @@ class StoredRule:
         A spec for each result.
     params
         The op's parameters.
-    apart
+    by_input
         Whether each input has a separate rule; otherwise, one rule serves all.
 
     Attributes
@@ -69,13 +69,13 @@ class StoredRule:
         inputs: Sequence[Any],
         outputs: Sequence[TensorSpec],
         params: dict[str, Any],
-        apart: bool,
+        by_input: bool,
     ) -> None:
         self.op = op
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         self.params = params
-        self.apart = apart
+        self.by_input = by_input
         self.graph: Graph | None = None
         self.why = ""
         self.connected: Sequence[bool] = (True,) * len(self.inputs)
@@ -95,7 +95,7 @@ class StoredRule:
                 raise GradientError(f"op {self.op.name!r}: {why or _NOT_KEPT}")
 
             twin.vjp = twin.jvp = refuse
-        elif self.apart:
+        elif self.by_input:
             twin.rules = tuple(
                 _InputRule(self, i) if wanted else None for i, wanted in enumerate(connected)
             )
@@ -112,12 +112,12 @@ class StoredRule:
             self._of_one_example()
 
     def _of_one_example(self) -> None:
-        whole = StoredRule(self.op, self.inputs, self.outputs, self.params, apart=False)
+        whole = StoredRule(self.op, self.inputs, self.outputs, self.params, by_input=False)
         whole.attach(None, self.connected, _ONE_EXAMPLE)
         self.twin.batch = Composed(whole.twin.raw)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StoredRule:
-        copied = StoredRule(self.op, self.inputs, self.outputs, self.params, self.apart)
+        copied = StoredRule(self.op, self.inputs, self.outputs, self.params, self.by_input)
         memo[id(self)] = copied  # before its graph, which may refer to it
         copied.attach(copy.deepcopy(self.graph, memo), self.connected, self.why)
         if self.twin.batch is not self.op.batch:
@@ -221,7 +221,7 @@ def trace_rule(node: Node) -> StoredRule:
     outputs = [_spec(x, names) for x in node.outputs]
     count = len(node.inputs) - node.witnesses
     stored = StoredRule(
-        op.original, inputs[:count], outputs, node.params, apart=op.rules is not None
+        op.original, inputs[:count], outputs, node.params, by_input=op.rules is not None
     )
     graph = Graph(f"{op.name}_gradient")
     closure = Closure(graph)

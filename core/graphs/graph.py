@@ -94,6 +94,8 @@ class Graph(BaseGraph):
     ['multiply']
     """
 
+    _gradtape_internal = "adopt another_constant forget_made level number separated without_updates"
+
     #: Batches of lower levels are values from outside, which a branch captures as inputs.
     level = 0
 
@@ -279,9 +281,8 @@ class Graph(BaseGraph):
         inferred = _inferred(op, inputs, settings)
         several = isinstance(inferred, list)
         held, witnesses = settings, dict[Symbol, int]()
-        if settings and contains_instance(
-            settings, Open
-        ):  # before the outputs, which may also determine sizes
+        # before the outputs, which may also determine sizes
+        if settings and contains_instance(settings, Open):
             held = lowered(settings, lambda dim: self._placed(dim, witnesses))
         outputs = tuple(
             [Symbol(self, shape, dtype) for shape, dtype in (inferred if several else [inferred])]
@@ -408,7 +409,7 @@ class Graph(BaseGraph):
         self.updates[variable] = symbol
 
     @contextmanager
-    def apart(self, values: Iterable[tuple[Variable, Any]]) -> Iterator[None]:
+    def separated(self, values: Iterable[tuple[Variable, Any]]) -> Iterator[None]:
         """Run a block in which variables start with other values, and discard its assignments.
 
         Parameters

@@ -26,6 +26,8 @@ Run: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 class BaseGraph:
     """The interface of a graph that its symbols and nodes use; nodes may hold nested graphs."""
 
+    _gradtape_internal = "new_name size_of"
+
     name: str
     inputs: list[Symbol]
     nodes: list[Node]
@@ -81,6 +83,8 @@ class Symbol(ArrayOperators):
     ((2,), dtype('float32'))
     """
 
+    _gradtape_internal = "ended used_after"
+
     __slots__ = ("__weakref__", "dtype", "graph", "integers", "name", "shape")
     traced = True
 
@@ -117,7 +121,7 @@ class Symbol(ArrayOperators):
             self.integers = np.array(size_of_atom(dim), object)
         return self.integers[()]
 
-    def gone(self) -> str | None:
+    def ended(self) -> str | None:
         """Return a message if the trace has ended; None while it runs."""
         graph: Any = active_graph.get()
         while graph is not None and graph is not self.graph:
@@ -132,9 +136,9 @@ class Symbol(ArrayOperators):
         )
 
     def why_unknown(self) -> str:
-        gone = self.gone()
-        if gone is not None:
-            return f"any more: {gone}"
+        ended = self.ended()
+        if ended is not None:
+            return f"any more: {ended}"
         return (
             f"while a function is traced ({self!r}). "
             "Compute with gradtape ops instead (gradtape.where or gradtape.cond for a choice, "
@@ -167,6 +171,7 @@ class Read:
     """
 
     __slots__ = ("variable",)
+    #: What graphs show as the name of its op.
     name = "read"
 
     def __init__(self, variable: Variable) -> None:
@@ -310,6 +315,8 @@ class Node:
     >>> node.op.name, node.params["axis"], len(node.inputs), len(node.outputs)
     ('sum', 0, 1, 1)
     """
+
+    _gradtape_internal = "settled settling"
 
     __slots__ = ("inputs", "op", "outputs", "params", "several", "witnesses")
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..base.generated import function_from
-from ..base.observers import stage
+from ..base.observers import excluded
 from ..base.sizes import has_unknown_sizes
 from ..errors import BackendUnavailable, DistributedError, PluginError
 from ..ops.backend import Backend
@@ -191,7 +191,7 @@ def node_by_node(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Run:
 
     def watched(arrays: Sequence[Any]) -> list[Any]:
         if not made:
-            with stage("(compiling once more, to be watched)"):
+            with excluded():
                 made.append(_compile(program, owner, arrays, reporting=True))
         return made[0](*arrays)
 

@@ -22,7 +22,7 @@ from ..functions.arguments import found_by_name, pickled_as_code
 from ..functions.function import Function
 from ..ops.dispatch import is_transformed
 from ..tensors.tensor import Tensor
-from ..tensors.variable import Variable
+from ..tensors.variable import TOGGLED, Variable
 
 if TYPE_CHECKING:
     from .module import Module
@@ -81,6 +81,37 @@ def _is_in_computation(value: Tensor) -> bool:
     return is_transformed(value.array) and not hasattr(value.array, "graph")
 
 
+#: The attribute of a module that graphs of a loaded module hold: the name of that module.
+HELD_BY = "_gradtape_held_by"
+
+
+def check_setting(module: Module, name: str, value: Any) -> None:
+    """Warn if a setting of a module is about to change that graphs of a loaded module hold.
+
+    Parameters
+    ----------
+    module, name
+        The module, and the attribute that is set.
+    value
+        What it would hold.
+    """
+    held = vars(module).get(name)
+    if held is value or isinstance(held, Variable) or not hasattr(module, "get_config"):
+        return
+    try:
+        if bool(held == value) or name not in module.get_config():
+            return
+    except Exception:  # a class of a user compares, or has no configuration
+        return
+    warn_user(
+        f"module {module.name!r} ({type(module).__name__}): {name!r} changes what the module does "
+        f"when it is called itself, but not the graphs of module {vars(module)[HELD_BY]!r}, which "
+        f"was loaded from a file: they go on with {held!r}. Set it where the Python code is, and "
+        "save again",
+        UserWarning,
+    )
+
+
 # -- pickling --------------------------------------------------------------------------------------
 
 
@@ -131,6 +162,7 @@ def freeze(module: Module, variables: Iterable[Variable] | None = None) -> None:
         variables = (*frozen_variables(module), *(v for v in own if v.trainable))
     state = vars(module)
     state[_TRAINABLE], state[_FROZEN] = False, tuple(dict.fromkeys(variables))
+    TOGGLED[0] = object()
     for variable in state[_FROZEN]:
         variable.trainable = False
 
@@ -141,6 +173,7 @@ def thaw(module: Module) -> None:
     for variable in frozen_variables(module):
         variable.trainable = is_differentiable(variable.dtype)
     state.pop(_TRAINABLE, None)
+    TOGGLED[0] = object()
     state.pop(_FROZEN, None)
 
 

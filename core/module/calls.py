@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.array_types import TensorSpec
-from ..base.context import Mode, as_converted, training_mode
+from ..base.context import Mode, as_converted, note_call, training_mode
 from ..base.sizes import has_unknown_sizes, without_expressions
 from ..base.tree import flatten, map_structure
 from ..tensors.convert import as_tensor
@@ -139,6 +139,7 @@ def remembering_signatures(call: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *args: Any, **kwargs: Any) -> Any:
         if converts is not None and args and type(args[0]) is not Tensor:
             args = (converts(args[0]), *args[1:])  # what a layer does with its input
+        note_call(self)
         result = as_converted(call)(self, *args, **kwargs)
         state = self.__dict__
         state[OUTPUT] = (

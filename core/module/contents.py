@@ -15,13 +15,15 @@ from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from ..base.lifetimes import REPLACED
 from ..tensors.variable import TOGGLED, Variable
+from .attributes import is_frozen
 from .calls import PLAIN
 
 if TYPE_CHECKING:
     from .module import Module
 
-__all__ = ["STAMP", "Contents", "known_contents", "leaves_in", "note_change"]
+__all__ = ["STAMP", "Contents", "held_by", "known_contents", "leaves_in", "note_change"]
 
 #: The attribute that holds a module's stamp.
 STAMP = "_gradtape_stamp"
@@ -67,13 +69,15 @@ class Contents:
         What :attr:`Module.variables` and :attr:`Module.submodules` return.
     parameters
         What :func:`parameters` yields, once somebody asked for it.
+    containers
+        What the walk saw in each list or dict.
     cacheable
         Whether every module was searched by the methods of :class:`Module` itself.
     """
 
     __slots__ = (
-        "_containers", "_holder", "_root", "_seen", "_stamps", "_states", "_trainable",
-        "cacheable", "parameters", "submodules", "variables",
+        "_holder", "_root", "_seen", "_stamps", "_states", "_trainable",
+        "cacheable", "containers", "parameters", "submodules", "variables",
     )  # fmt: skip
 
     def __init__(self, root: Module) -> None:
@@ -88,7 +92,7 @@ class Contents:
         self._states: list[dict[str, Any]] = []
         self._stamps: list[Stamp] = []
         self._seen = _Attributes([vars(root)])
-        self._containers: list[_Seen] = []
+        self.containers: list[_Seen] = []
 
     def enter(self, module: Module) -> None:
         """Note a module below the root, before its attributes are read."""
@@ -105,7 +109,7 @@ class Contents:
     def note(self, container: Any, items: Sequence[Any]) -> None:
         """Note what was read from a container: a list's items, or a dict's pairs."""
         if type(container) is not tuple:
-            self._containers.append(_Seen(container, items))
+            self.containers.append(_Seen(container, items))
 
     def keep(self) -> None:
         """Keep this for the next use, now that the walk is complete."""
@@ -122,7 +126,7 @@ class Contents:
                 and [*map(_stamp_of, states)] == self._stamps
                 # direct writes into vars(module) leave the stamp as it is
                 and self._are_same([vars(module), *states])
-                and all(seen.is_same() for seen in self._containers)
+                and all(seen.is_same() for seen in self.containers)
             )
         except (KeyError, RuntimeError):  # all attributes were replaced, or other threads add some
             return False
@@ -138,14 +142,43 @@ class Contents:
         return True
 
     def trainable(self) -> tuple[Variable, ...]:
-        """Return the variables that train, whether or not the modules are frozen."""
+        """Return the variables that train, unless the root is frozen."""
         toggled, found = self._trainable
         now = TOGGLED[0]
         if toggled is not now:
-            found = tuple([v for v in self.variables if v.trainable])
+            found = thawed(self.variables, self.submodules, self._root())
             if all(type(v).trainable is Variable.trainable for v in self.variables):
                 self._trainable = now, found
         return found
+
+
+def thawed(
+    variables: Sequence[Variable], submodules: Sequence[Module], root: Any
+) -> tuple[Variable, ...]:
+    """Return the variables in a module that train, and are not only in frozen modules inside it.
+
+    Parameters
+    ----------
+    variables, submodules
+        What is in the module.
+    root
+        The module.
+    """
+    found = tuple([v for v in variables if v.trainable])
+    # ``trainable`` of each is read, for traces to note: any may be frozen or thawed later
+    closed = [x for x in submodules if not x.trainable and any(v._trainable for v in x.variables)]
+    if not closed:
+        return found
+    open_: set[int] = set()
+    waiting, met = [root], {id(root)}
+    while waiting:
+        for _, leaf in waiting.pop().own_leaves():
+            if isinstance(leaf, Variable):
+                open_.add(id(leaf))
+            elif id(leaf) not in met and not is_frozen(leaf):
+                met.add(id(leaf))
+                waiting.append(leaf)
+    return tuple([v for v in found if id(v) in open_])
 
 
 class _Attributes:
@@ -182,6 +215,10 @@ class _Attributes:
         )
 
 
+#: The length of the longest list or dict in which None may be the place of a module.
+_PLACES = 1000
+
+
 class _Seen:
     """What a walk saw in a container.
 
@@ -216,9 +253,29 @@ class _Seen:
             container[i] is x for i, x in self._kept
         )
 
+    def holds_same(self) -> bool:
+        """Return whether the container holds the same variables, modules and containers."""
+        if self.is_same():
+            return True
+        values = self._container.values() if self._keys is not None else self._container
+        now = [x for x in list(values) if _is_relevant(x)]
+        before = self._kept if self._kinds is None else [x for _, x in self._kept]
+        return len(now) == len(before) and all(map(is_, now, before))
+
+    @property
+    def may_hold(self) -> bool:
+        """Whether it holds variables, modules or containers, or has room for some."""
+        if self._kept or not self._container:
+            return True
+        # a long one is data, and would be compared before each call
+        held = self._container.values() if self._keys is not None else self._container
+        return len(held) <= _PLACES and any(x is None for x in held)
+
 
 def note_change(state: dict[str, Any], *values: Any) -> None:
     """Replace a module's stamp if a value that came to its attributes, or left, matters to walks.
+
+    What was traced with the module then compares what the module holds.
 
     Parameters
     ----------
@@ -230,6 +287,7 @@ def note_change(state: dict[str, Any], *values: Any) -> None:
     stamp: Stamp | None = state.get(STAMP)
     if stamp is not None and any(_is_relevant(x) and not _is_plain(x) for x in values):
         state[STAMP] = Stamp()
+        REPLACED.note(())
         for holder in stamp.holders:  # do not keep alive what is no longer in use
             found = holder()
             if found is not None:
@@ -283,6 +341,28 @@ def leaves_in(
                 break
         else:
             above.pop()
+
+
+def held_by(module: Module) -> Iterator[tuple[str, Any]]:
+    """Yield where a module's attributes hold variables and modules, and which.
+
+    If two walks yield the same, code that reads the attributes finds the same: also the order of a
+    dict's items counts, and which lists are the same list.
+    """
+    first: dict[int, str] = {}  # where a container came first
+    for name in module._attribute_order():
+        above = [] if name.startswith("_gradtape") else [(name, vars(module)[name])]
+        while above:
+            path, value = above.pop()
+            if type(value) in PLAIN or not _is_relevant(value):
+                continue
+            if not isinstance(value, _CONTAINERS):
+                yield path, value
+            elif first.setdefault(id(value), path) != path:
+                yield f"{path} is {first[id(value)]}", None
+            else:
+                items = value.items() if isinstance(value, dict) else enumerate(value)
+                above += [(f"{path}/{key}", item) for key, item in items][::-1]
 
 
 def _items(value: Any, contents: Contents | None) -> Iterator[tuple[Any, Any]]:

@@ -74,8 +74,8 @@ def added_losses(root: Module) -> list[Any]:
 
 
 def _trace_has_ended(value: Any) -> bool:
-    gone = getattr(value.array, "gone", None)
-    return gone is not None and gone() is not None
+    ended = getattr(value.array, "ended", None)
+    return ended is not None and ended() is not None
 
 
 @contextmanager

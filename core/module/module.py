@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...hints import Lacking, hinted
+from ..base.arguments import LOADING_WEIGHTS, SAVING, unlike
 from ..base.context import is_noting, note_trainable
 from ..base.lifetimes import REPLACED
 from ..base.table import services
@@ -20,9 +21,25 @@ from ..tensors.assignment import exclusive
 from ..tensors.custom_records import transfer
 from ..tensors.tensor import Operators, Tensor
 from ..tensors.variable import Variable
-from .attributes import check_named, check_replaced, freeze, is_frozen, thaw
+from .attributes import (
+    HELD_BY,
+    check_named,
+    check_replaced,
+    check_setting,
+    freeze,
+    is_frozen,
+    thaw,
+)
 from .calls import CALLS, PLAIN, inheriting_training, remembering_signatures
-from .contents import STAMP, Contents, known_contents, leaves_in, note_change
+from .contents import (
+    STAMP,
+    Contents,
+    held_by,
+    known_contents,
+    leaves_in,
+    note_change,
+    thawed,
+)
 from .summary import html_table, text_table
 
 
@@ -68,6 +85,9 @@ class Module:
     ['factor']
     """
 
+    _gradtape_internal = "saved_as"
+    _gradtape_hooks = "call_signatures named_leaves own_leaves"
+
     saved_as: ClassVar[str | None] = None
     #: Whether its name may be any text, which files turn into an identifier.
     _gradtape_any_name: ClassVar[bool] = False
@@ -92,16 +112,19 @@ class Module:
     def __init_subclass__(cls, saved_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.saved_as = saved_as  # a subclass computes something else, so the name is not inherited
-        if "forward" in vars(cls) and not any("__call__" in vars(base) for base in cls.__mro__):
-            setattr(cls, "__call__", _only_forward)  # noqa: B010  # types: a module has no call
+        elsewhere = not vars(cls).keys().isdisjoint(("forward", "call"))
+        if elsewhere and not any("__call__" in vars(base) for base in cls.__mro__):
+            setattr(cls, "__call__", _misnamed)  # noqa: B010  # types: a module has no call
         call = cls.__dict__.get("__call__")
-        if call not in (None, _only_forward) and not isinstance(call, Function):
+        if call not in (None, _misnamed) and not isinstance(call, Function):
             setattr(cls, "__call__", remembering_signatures(inheriting_training(cls, call)))  # noqa: B010
 
     def __setattr__(self, name: str, value: Any) -> None:
         held = self.__dict__.get(name)
         if isinstance(held, Variable) and not isinstance(value, Variable):
             check_replaced(self, name, held, value)
+        if HELD_BY in self.__dict__:
+            check_setting(self, name, value)
         super().__setattr__(name, value)
         # the setter of a property may have changed any attribute
         note_change(self.__dict__, held, value if name in self.__dict__ else self)
@@ -109,6 +132,10 @@ class Module:
             return
         if isinstance(held, (Variable, Module)):
             REPLACED.note([held] if isinstance(held, Variable) else held.variables)
+        elif isinstance(held, (list, tuple, dict)):
+            found = [x for _, x in leaves_in(name, held, (Variable, Module), None)]
+            if found:
+                REPLACED.note(v for x in found for v in getattr(x, "variables", (x,)))
 
     def __delattr__(self, name: str) -> None:
         super().__delattr__(name)
@@ -126,12 +153,12 @@ class Module:
 
     @property
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The variables that train; none if the module is frozen."""
+        """The variables that train: none of a frozen module, nor of frozen modules inside it."""
         if not self.trainable:
             return ()
         # a trace notes which variables train; a subclass may have other variables
         if is_noting() or type(self).variables is not Module.variables:
-            return tuple([v for v in self.variables if v.trainable])
+            return thawed(self.variables, self.submodules, self)
         return contents_of(self).trainable()
 
     @property
@@ -140,7 +167,8 @@ class Module:
 
         A frozen module's variables are not trainable, and tapes do not watch them. A frozen
         :class:`BatchNorm` uses its moving statistics. After freezing and thawing, the same
-        variables train as before. Files store this setting.
+        variables train as before. Nothing inside a frozen module trains, also if you set a part of
+        it to train: thaw the module first. Files store this setting.
         """
         return note_trainable(self, not is_frozen(self))
 
@@ -161,6 +189,18 @@ class Module:
     def submodules(self) -> tuple[Module, ...]:
         """All modules below this one, breadth first, each once."""
         return contents_of(self).submodules
+
+    def _gradtape_leaves(self) -> list[tuple[str, Any]]:
+        """Return where it, and the modules inside, hold variables and modules, and which."""
+        found: list[tuple[str, Any]] = []
+        for module in (self, *self.submodules):
+            own = type(module).own_leaves is Module.own_leaves
+            found += held_by(module) if own else module.own_leaves()
+        return found
+
+    def _gradtape_containers(self) -> list[Any]:
+        """Return what a walk sees in each list or dict that may hold modules or variables."""
+        return [x for x in contents_of(self).containers if x.may_hold]
 
     @property
     def named_variables(self) -> dict[str, Variable]:
@@ -260,6 +300,7 @@ class Module:
                 variable.set_array(array)
         return self
 
+    @unlike(LOADING_WEIGHTS)
     def load_weights(
         self,
         path: Any,
@@ -285,6 +326,7 @@ class Module:
             path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
         )
 
+    @unlike(SAVING)
     def save_weights(self, path: Any, *, layout: str = "gradtape") -> None:
         """Save the variables, without functions; see :func:`gradtape.save_weights`.
 
@@ -314,7 +356,8 @@ class Module:
         Raises
         ------
         ValueError
-            If a pattern matches no module, or if you pass no pattern. Nothing changes then.
+            If a pattern matches no module, if you pass no pattern, or if a part would train inside
+            a frozen module. Nothing changes then.
         TypeError
             If ``value`` is not True or False.
 
@@ -340,6 +383,15 @@ class Module:
                     f"{', '.join(parts) or 'there are none'}{instead}"
                 )
             matched |= found
+        closed = [x for x in ("", *parts) if is_frozen(parts[x] if x else self)] if value else []
+        for path, module in matched.items():
+            above = [x for x in closed if not x or path.startswith(f"{x}/")]
+            if above and module is not self and not any(x in matched for x in above):
+                what = f"{above[0]!r}, which holds it," if above[0] else "the module itself"
+                raise ValueError(
+                    f"module {self.name!r}: {path!r} cannot train, since {what} is frozen; thaw "
+                    "that first, and freeze what else is in it"
+                )
         if not patterns:
             raise ValueError(
                 "set_trainable: pass the paths of the parts; to set the whole module, set its "
@@ -385,7 +437,7 @@ class Module:
         reduced = super().__reduce_ex__(protocol)
         if not isinstance(reduced, tuple) or len(reduced) < 3 or type(reduced[2]) is not dict:
             return reduced  # the class defines its own reduction
-        state = {name: value for name, value in reduced[2].items() if name not in (STORE, STAMP)}
+        state = {name: value for name, value in reduced[2].items() if name not in _NOT_COPIED}
         for name, value in state.items():
             check_named(f"{type(self).__name__}.{name}", value)
         return (*reduced[:2], state, *reduced[3:])
@@ -394,19 +446,24 @@ class Module:
         return f"<{type(self).__name__} {self.name!r}: {len(self.variables)} variables>"
 
 
-def _only_forward(self: Module, *args: Any, **kwargs: Any) -> Any:
-    """Refuse a call of a class that is written as for PyTorch."""
+_NOT_COPIED = (STORE, STAMP, HELD_BY)
+
+
+def _misnamed(self: Module, *args: Any, **kwargs: Any) -> Any:
+    """Refuse a call of a class that is written as for PyTorch, or as a layer."""
     for base in type(self).__mro__:  # a mixin behind the class may have a call
-        call = vars(base).get("__call__", _only_forward)
-        if call is not _only_forward:
+        call = vars(base).get("__call__", _misnamed)
+        if call is not _misnamed:
             return call(self, *args, **kwargs)
+    name = "forward" if hasattr(type(self), "forward") else "call"
+    derive = ", or derive from Model" if name == "call" else ""
     raise TypeError(
-        f"{type(self).__name__} defines forward, but gradtape calls the method __call__ of a "
-        "Module, or call of a Layer or Model: rename it"
+        f"{type(self).__name__} defines {name}, but gradtape calls the method __call__ of a "
+        f"Module, or call of a Layer or Model: rename it{derive}"
     )
 
 
-_only_forward.refuses = True  # type: ignore[attr-defined]  # saving sees a module without a call
+_misnamed.refuses = True  # type: ignore[attr-defined]  # saving sees a module without a call
 
 hinted(Module, "Module")
 

@@ -68,6 +68,8 @@ class Backend:
     promotes: bool = False
     provider: Any = None
 
+    _gradtape_internal = "provider"
+
     @property
     def xp(self) -> Any:
         """The array namespace that kernels are bound to; imported on first use.

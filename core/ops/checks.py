@@ -12,7 +12,7 @@ from ..base.table import F, above
 from ..errors import BackendMismatch, GradientError
 from .dispatch import shape_witness
 from .primitive import Primitive
-from .rule import Rule, remember
+from .rule import Rule, inferred, remember
 
 
 def check_rules(op: Primitive) -> None:
@@ -172,13 +172,36 @@ def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
                 f"{len(inputs)} inputs"
             )
         names = (op.inputs[min(i, len(op.inputs) - 1)] for i in range(len(inputs)))
-        return [
-            _checked_gradient(op, name, gradient, x) if wanted and gradient is not None else None
-            for name, gradient, x, wanted in zip(names, gradients, inputs, needed, strict=True)
-        ]
+        try:
+            return [
+                _checked_gradient(op, name, gradient, x)
+                if wanted and gradient is not None
+                else None
+                for name, gradient, x, wanted in zip(names, gradients, inputs, needed, strict=True)
+            ]
+        except GradientError as error:
+            _blame_inputs(op, inputs, params, error)
+            raise
 
     checked.checks = vjp  # type: ignore[attr-defined]
     return checked
+
+
+def _blame_inputs(
+    op: Primitive, inputs: Sequence[Any], params: dict[str, Any], error: Exception
+) -> None:
+    """Raise another error for a wrong gradient if the shape rule refuses the op's inputs."""
+    sizes = [x.shape or () for x in inputs if type(x) not in SCALARS]
+    if op.infer is None or any(type(n) is not int for shape in sizes for n in shape):
+        return
+    try:
+        inferred(op, inputs, params)
+    except (TypeError, ValueError) as refusal:
+        raise GradientError(
+            f"op {op.name!r}: its shape rule (infer=) refuses these inputs, but its kernel accepts "
+            f"them: {refusal}. A shape rule runs in traces only, so raise the error in the kernel "
+            "too"
+        ) from error
 
 
 def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[..., Any]:
@@ -235,5 +258,5 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
     if shapes_differ(got, want):
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but it must "
-            f"return shape {want}"
+            f"return shape {want}; if the op's inputs do not match, its kernel must refuse them"
         )

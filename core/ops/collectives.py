@@ -204,6 +204,8 @@ class Engine:
     name: str = ""
     provider: Any = None
 
+    _gradtape_internal = "provider"
+
     def unavailable(self) -> str | None:
         """Return why the engine cannot be used here and what to install; ``None`` if it can."""
         return None

@@ -18,7 +18,8 @@ from ..base.context import Setting
 from ..base.dtypes import SCALARS, as_dtype, numpy_dtype
 from ..base.sizes import Open, as_symbol
 from ..base.table import registry
-from ..base.user_code import not_known, user_line
+from ..base.user_code import user_line
+from ..base.written_arrays import not_known
 from ..errors import BackendMismatch, TraceError
 from .backend import Backend
 
@@ -54,9 +55,9 @@ def is_transformed(array: Any) -> bool:
 def check_alive(array: Any) -> Any:
     """Return ``array``; raise ``TraceError`` if its trace or batch has ended."""
     if type(array) in transforms:
-        gone = array.gone()
-        if gone is not None:
-            raise TraceError(f"{user_line()}: {gone}")
+        ended = array.ended()
+        if ended is not None:
+            raise TraceError(f"{user_line()}: {ended}")
     return array
 
 

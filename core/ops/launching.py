@@ -59,6 +59,8 @@ class Launcher:
 
     provider: Any = None
 
+    _gradtape_internal = "provider"
+
     def place(self, environment: Mapping[str, str]) -> Place | None:
         """Return the place of a process that a program of this launcher started.
 

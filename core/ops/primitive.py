@@ -66,6 +66,12 @@ class Primitive:
     Users work with the subclass :class:`Op`, which runs on tensors; it describes the parameters.
     """
 
+    _gradtape_internal = (
+        "ends_at for_vjp forget_made has_own_forward_rule has_own_rules held made_rules original "
+        "pick_by provider quick replace_rules replace_vjp rules_provider set_gradients stored "
+        "together twin"
+    )
+
     __slots__ = (
         "__weakref__",
         "_kernels",
@@ -426,6 +432,18 @@ class Primitive:
             kernel = self.resolve(arrays)
         return kernel(*arrays, **params)
 
+    def _owner_of(self, kind: type) -> Backend:
+        """Return the backend that owns a type of array; the error shows how the op is called."""
+        try:
+            return backend_for_type(kind, self.name)
+        except TypeError as error:
+            if not issubclass(kind, (list, tuple)):
+                raise
+            given = "arrays, one after another, not" if self.variadic else "arrays, not"
+            raise TypeError(
+                f"{error}; call {self.name}{inspect.signature(self)} with {given} a {kind.__name__}"
+            ) from None
+
     def resolve(self, arrays: Sequence[Any]) -> Callable[..., Any]:
         """Find, and remember, the function that runs this op on arrays of these types.
 
@@ -465,7 +483,7 @@ class Primitive:
             owners = {}
             for kind in types:
                 if kind not in SCALARS:
-                    backend = backend_for_type(kind, self.name)
+                    backend = self._owner_of(kind)
                     owners[backend.name] = backend
             if len(owners) > 1:
                 raise BackendMismatch(

@@ -30,6 +30,13 @@ def near_names(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f"; near names: {', '.join(near)}" if near else ""
 
 
+def package_named(head: str) -> str:
+    """Return what to install for a name that starts with ``head``: a distribution, or a module."""
+    if "_" not in head:
+        return f"the package {head!r}"
+    return f"the package {head!r} (as a distribution, probably {head.replace('_', '-')!r})"
+
+
 class Hook(NamedTuple):
     """A plugin's function for a hook, and the rank that it asks for; see :class:`Rank`."""
 

@@ -185,6 +185,8 @@ def gradtape_formats() -> Mapping[str, Any]:  # type: ignore[empty-body]
     ``names_elsewhere`` of classes, or objects of ``gradtape.saving.weights.layouts.Layout`` where
     names and axes follow rules of their own. Instead of an object, a function writes, and a text
     says what to call instead: it is the message for a path of a format that is not one of weights.
+    A format that only reads may have a text ``warns``: the warning that ``gradtape.save`` gives for
+    a path with this ending.
     """
 
 

@@ -480,11 +480,33 @@ class _Modules(Kind[str, Any]):
 
     at_places = type
 
+    def items(self, info: PluginInfo, provided: Any) -> Iterable[tuple[Any, Any]]:
+        found = super().items(info, provided)
+        for name, item in found:
+            own = getattr(item, "saved_as", None)
+            if own is not None and own not in provided:
+                raise PluginError(
+                    f"{info}: gradtape_modules returned the class {item.__name__} for {name!r}, "
+                    f"but the class says saved_as={own!r}; return it for this name, too, or "
+                    "correct one of them"
+                )
+        return found
+
     def __get__(self, registry: Any, owner: type) -> Any:
         found = super().__get__(registry, owner)
         if registry is not None:
             found |= _at_places(registry, self.name, found, self.at_places)
         return found
+
+
+class _Commands(Kind[str, Callable[..., None]]):
+    """Commands of the command line."""
+
+    def check(self, registry: Merged, info: PluginInfo, name: Any, item: Any, ops: Ops) -> None:
+        if name.startswith("-") or name.split() != [name]:
+            raise PluginError(
+                f"{info}: the command {name!r} is no single word, so no command line can name it"
+            )
 
 
 class _Namespaces(Kind[str, Any]):
@@ -585,7 +607,7 @@ class Tables:
     names = _Names("name", "a mapping from names to objects", _is(Mapping))
     namespaces = _Namespaces("namespace", "a module, or the path of one", _is_path)
     lowerings = _Paired("lowering", "(op name, target)", callable)
-    commands: Kind[str, Callable[..., None]] = Kind("command", "a function of a parser", callable)
+    commands = _Commands("command", "a function of a parser", callable)
     exporters: Kind[str, Callable[..., Any]] = Kind("exporter", "a function", callable)
     storages = _Endings("storage", "a storage, which has 'write' and 'read'", _has("write", "read"))
     datasets: Kind[str, Callable[..., Any]] = Kind("dataset", "a function", callable)

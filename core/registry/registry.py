@@ -8,16 +8,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from ..base.dtypes import as_dtype
+from ..base.positions import NUMPY
 from ..errors import PluginError, UnknownName, UnknownOp
 from ..ops.backend import Backend
 from ..ops.collectives import Engine
 from ..ops.kernels import host_kernel
 from ..ops.primitive import Primitive
 from .changes import Replacements
-from .hooks import near_names
+from .hooks import near_names, package_named
 from .hookspecs import PROJECT
 from .info import NAMED, PluginInfo, is_reserved
 from .kinds import BY_NAME
@@ -92,7 +91,7 @@ class Registry(Merged):
             return near or near_names(name, [op for op in self.ops if op.startswith(f"{prefix}::")])
         near = near or near_names(prefix, known, cutoff=0.75)
         return near or (
-            f"; install the package {prefix!r} that defines it"
+            f"; install {package_named(prefix)} that defines it"
             if re.fullmatch(_DISTRIBUTION, prefix)
             else ""
         )
@@ -174,7 +173,7 @@ class Registry(Merged):
         if override is not None:
             return backend.guarded(override, op.name)
         try:
-            own = op.host and backend.xp is not np
+            own = op.host and backend.xp is not NUMPY
             portable = host_kernel(op, backend) if own else backend.bind(op.kernel)
         except AttributeError:
             raise UnknownOp(
@@ -445,7 +444,7 @@ class Registry(Merged):
             if label and not any(info.problem for info in here):  # these are named below
                 install = f"; {label} is installed, and provides no such name"
         elif named and not is_reserved(text):
-            install = f"; install the package {head!r} that provides it"
+            install = f"; install {package_named(head)} that provides it"
         return install + self._failed()
 
     def lowering(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from sys import getrefcount
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..tensors.convert import as_tensor
 from ..tensors.tensor import Tensor, arrays_of
 from ..tensors.value_holder import ValueHolder
 from .records import MultiOutputRecord, PendingPicks, PickRecord, with_rules
+
+if TYPE_CHECKING:
+    from .recording import RecordingTape
 
 
 class UnconnectedGradients(enum.Enum):
@@ -61,18 +64,25 @@ def check_rows(parallel_iterations: int | None, name: str) -> None:
         )
 
 
-def handle_of(leaf: Any, argument: str, method: str = "gradient") -> Tensor:
-    """Return the tensor of a target or source. This does not watch a variable."""
+def handle_of(
+    leaf: Any, argument: str, method: str = "gradient", tape: RecordingTape | None = None
+) -> Tensor:
+    """Return the tensor of a target or source. This does not watch a variable.
+
+    For anything else, the error says which lines read values that the ``tape`` follows.
+    """
     if type(leaf) is Tensor:
         check_alive(leaf.array)
         return leaf
     if isinstance(leaf, ValueHolder):
         return leaf.handle()
+    read = "" if tape is None else tape._where_read()
     if method == "batch_jacobian":
+        kind = type(leaf).__name__
         raise TypeError(
-            f"batch_jacobian: {argument} must be one Tensor or Variable, got {type(leaf).__name__}"
+            f"batch_jacobian: {argument} must be one Tensor or Variable, got {kind}{read}"
         )
-    raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}")
+    raise TypeError(f"{method}: {argument} must be Tensors or Variables, got {leaf!r}{read}")
 
 
 def refuse_parts(method: str, sources: list[Any]) -> None:

@@ -132,13 +132,15 @@ def _assigned(tape: GradientTape, start: int, ends: set[int]) -> list[str]:
 def raise_or_warn(reasons: Sequence[str], strict: bool) -> None:
     """Raise ``GradientError`` if there are reasons and ``strict`` is true; otherwise, warn.
 
-    A value that was read is warned of at the line that read it.
+    A value that was read is warned of at the line that read it. It is an error if it certainly came
+    back.
     """
     if not reasons:
         return
     reasons = list(dict.fromkeys(reasons))
-    if strict:
-        raise GradientError(f"{_broken(reasons)}. {_INTENDED}")
+    certain = [reason for reason in reasons if isinstance(reason, ReadReason) and reason.certain]
+    if strict or certain:
+        raise GradientError(f"{_broken(reasons if strict else certain)}. {_INTENDED}")
     for reason in reasons:
         if isinstance(reason, ReadReason) and not reason.reported:
             reason.reported = True
@@ -179,7 +181,7 @@ def check_paths(tape: GradientTape, targets: Sequence[Tensor], sources: Sequence
         raise_or_warn(severed(tape, targets, sources), True)
     elif tape._lacks_calls:
         warn_of_breaks(tape, targets, sources)
-    if tape.wary and (tape._strict or not tape._lacks_calls):
+    if tape.checks_constants and (tape._strict or not tape._lacks_calls):
         starts = {x.id for x in sources if is_differentiable(x.dtype)}
         raise_or_warn(reads_between(tape, starts, {y.id for y in targets}), tape._strict)
 

@@ -193,9 +193,9 @@ class OuterTape(Recorder):
         self.root.record_entry(x, value)
 
     @property
-    def wary(self) -> bool:  # type: ignore[override]
+    def checks_constants(self) -> bool:  # type: ignore[override]
         """Whether the tape looks at constants."""
-        return self.root.wary
+        return self.root.checks_constants
 
     def _sum_shared(self, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> None:
         levels = frozenset().union(*(levels_of(y.array) for y in outputs)) - self.root.levels

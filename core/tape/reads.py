@@ -25,8 +25,9 @@ from xxhash import xxh3_64_intdigest
 
 from ..base.context import recording_to
 from ..base.table import PACKAGE
+from ..base.targets import locals_of, memory_of, target_of
 from ..base.tree import flatten
-from ..base.user_code import Place, Site, locals_of, package_of, reader, users_frame
+from ..base.user_code import Place, Site, package_of, reader, users_frame
 from ..tensors import data_frames
 from .records import reachable
 
@@ -66,20 +67,41 @@ class Known:
             if running is None:
                 return False
             is_users = package_of(running) not in (PACKAGE, "numpy")
-            if is_users and (id(number) in _written(running.f_code) or _is_named(number, running)):
+            if is_users and (
+                id(number) in _written(running.f_code) or self._names(number, running)
+            ):
                 return True
             running = running.f_back
         return False
 
     def has_array(self, array: Any) -> bool:
         """Return whether the code had this array, or one that it is a view of, as it is now."""
-        owner = _memory_of(array)
+        owner = memory_of(array)
         known = self.arrays.get(id(owner))
         return known is not None and known[0]() is owner and known[1] == _digest(owner)
 
     def has_column(self, column: Any) -> bool:
         """Return whether the code had this column of a data frame, or one that it is a view of."""
         return self.has_array(column) or _digest(column) in self.columns
+
+    def _names(self, number: Any, frame: FrameType) -> bool:
+        """Return whether code names this number as a global, or as a module's: ``np.pi``.
+
+        The globals that a module had at the read are known.
+        """
+        names = frame.f_code.co_names
+        found = [frame.f_globals.get(name) for name in names]
+        is_function = frame.f_locals is not frame.f_globals  # the variables of a script are globals
+        is_new = id(frame.f_globals) not in self.modules
+        if is_function and is_new and any(x is number for x in found):
+            return True
+        modules = [x for x in (*found, *locals_of(frame).values()) if isinstance(x, ModuleType)]
+        for module in modules:  # grows by packages' modules
+            parts = [vars(module).get(name) for name in names]
+            if any(x is number for x in parts):
+                return True
+            modules += [x for x in parts if isinstance(x, ModuleType) and x not in modules]
+        return False
 
     def _look_at(self, frame: FrameType) -> None:
         scope = frame.f_globals
@@ -96,7 +118,7 @@ class Known:
         if isinstance(value, (float, complex, np.inexact)):
             self.numbers[id(value)] = value
         elif isinstance(value, np.ndarray):
-            owner = _memory_of(value)
+            owner = memory_of(value)
             self.arrays[id(owner)] = weakref.ref(owner), _digest(owner)
         elif columns := _columns_of(value):
             for column in columns:
@@ -117,22 +139,6 @@ _SMALL, _SAMPLE = 1 << 18, 4096
 def _written(code: CodeType) -> frozenset[int]:
     """Return the addresses of the numbers that are written in code; the code keeps them alive."""
     return frozenset(id(x) for x in flatten([code.co_consts]) if type(x) in (float, complex))
-
-
-def _is_named(number: Any, frame: FrameType) -> bool:
-    """Return whether code names this number as a global, or as a module's: ``np.pi``."""
-    names = frame.f_code.co_names
-    found = [frame.f_globals.get(name) for name in names]
-    is_function = frame.f_locals is not frame.f_globals  # the variables of a script are globals
-    if is_function and any(x is number for x in found):
-        return True
-    modules = [x for x in (*found, *locals_of(frame).values()) if isinstance(x, ModuleType)]
-    for module in modules:  # grows by packages' modules
-        parts = [vars(module).get(name) for name in names]
-        if any(x is number for x in parts):
-            return True
-        modules += [x for x in parts if isinstance(x, ModuleType) and x not in modules]
-    return False
 
 
 def equals(x: Any, number: Any) -> bool:
@@ -173,13 +179,6 @@ def _digest(array: Any) -> int | None:
     return xxh3_64_intdigest(array.tobytes())
 
 
-def _memory_of(array: Any) -> Any:
-    """Return the array that owns the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def given_by_user() -> tuple[list[Any], FrameType] | None:
     """Return what the user's code passes to the function of gradtape that it runs, and its frame.
 
@@ -214,6 +213,8 @@ def _is_foreign(x: Any) -> bool:
 
 #: How many places are remembered where numbers entered.
 _PLACES = 4096
+#: How many lines an error names.
+_TOLD = 3
 #: How many of the values that one line has read are compared with constants.
 _VALUES = 256
 #: Numbers that code uses everywhere: that they equal a value that was logged means nothing.
@@ -226,16 +227,18 @@ _address = builtins.id
 class ReadReason(str):
     """A reason why a gradient lacks a part, and the line that is responsible.
 
-    ``reported`` says whether a warning has named it.
+    ``reported`` says whether a warning has named it, and ``certain`` whether the value came back
+    for certain: in the array into which the line wrote it.
     """
 
-    __slots__ = ("place", "reported")
+    __slots__ = ("certain", "place", "reported")
+    certain: bool
     place: Place
     reported: bool
 
     def __new__(cls, text: str, place: Place) -> ReadReason:
         reason = super().__new__(cls, text)
-        reason.place, reason.reported = place, False
+        reason.place, reason.reported, reason.certain = place, False, False
         return reason
 
 
@@ -252,12 +255,15 @@ class Line:
         "reason",
         "shown",
         "values",
+        "written",
     )
 
     def __init__(self, site: Site, frame: FrameType) -> None:
         self.reason = ReadReason(site.reason, Place(site.file, site.line, frame.f_globals))
         self.shown = f"{site.call} at {site.file}:{site.line}"
         self.is_log, self.is_local = True, True
+        #: The arrays to whose elements the line assigned, by their addresses.
+        self.written: dict[int, weakref.ref[Any]] = {}
         #: Where the functions run that read, by their addresses and codes.
         self.frames: set[tuple[int, CodeType]] = set()
         self.known = Known(frame)
@@ -271,6 +277,10 @@ class Line:
         """Remember the last values that were read, and by which function."""
         self.is_log = self.is_log and site.use == "kept"
         self.is_local = self.is_local and site.use != ""
+        target = target_of(frame)
+        if target is not None:
+            owner = memory_of(target.array)
+            self.written[_address(owner)] = weakref.ref(owner)
         self.frames.add((_address(frame), frame.f_code))
         values = self.values
         values.update(dict.fromkeys(np.ravel(value)[-_VALUES:].tolist()))
@@ -294,6 +304,11 @@ class Line:
         An array that was computed from a container of a function's own comes while it runs.
         """
         new = strict or (not self.is_log and (not self.is_local or self._runs(frame)))
+        owner = memory_of(array)
+        written = self.written.get(_address(owner))
+        if written is not None and written() is owner:
+            self.reason.certain = True
+            return True
         known = self.known.has_column if column else self.known.has_array
         if new and not known(array):
             return True
@@ -428,6 +443,12 @@ class Reads:
         if lines:
             self.entries[id] = lines
         return lines
+
+    def told(self) -> str:
+        """Return, for an error about a number, why it has no gradient: the last lines that read."""
+        lines = list(self.lines.values())
+        computing = [line for line in lines if not line.is_log] or lines
+        return "; ".join(dict.fromkeys(line.reason for line in computing[-_TOLD:]))
 
     def places(self, reached: Collection[int], before: int) -> list[str]:
         """Return the calls and lines that read one of some tensors before a time."""

@@ -18,6 +18,7 @@ from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
+from ..base.written_arrays import raise_hidden
 from ..ops.dispatch import shape_witness, transforms
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw
@@ -90,6 +91,8 @@ class RecordingTape(Recorder):
             self._forget()  # a used tape starts again from nothing
         self._entered, self._ended = True, math.inf
         self._thread = threading.get_ident()
+        frame = sys._getframe(1)  # a persistent tape keeps what it recorded before
+        self.opened_at = None if self._persistent else (id(frame), frame.f_lasti)
         self.levels = frozenset([batch.level for batch in active_batches.get()])
         self._resume()
         return self
@@ -97,6 +100,7 @@ class RecordingTape(Recorder):
     def __exit__(self, *exception: object) -> None:
         self._pause()
         self._ended = next_id()
+        raise_hidden(exception[1])
 
     def _resume(self) -> None:
         self._recording, self.records, self.reads = True, self._all, {}
@@ -167,7 +171,7 @@ class RecordingTape(Recorder):
         self._all, self._roots, self.reads = {}, {}, {}
         self.records = self._all if self._recording else {}
         self._variables, self._breaks, self._stops = {}, [], []
-        self._was_reset = self._used = self.wary = False
+        self._was_reset = self._used = self.checks_constants = False
         self._may_lack = self._lacks_calls = False
         self._warned = set()
         self._read, self.wants_ops = None, self._strict
@@ -263,7 +267,7 @@ class RecordingTape(Recorder):
                 edges.append((x.id, fn, pick(values), keywords, like))
             else:
                 edges.append((x.id, fn, None if place < 0 else values[place], None, like))
-        if self.wary:
+        if self.checks_constants:
             self.look_at_numbers((*inputs, *params.values()), (output,), not edges)
         if self.wants_ops and self._strict:
             self._follow_lost(op, inputs, output, edges)
@@ -307,13 +311,15 @@ class RecordingTape(Recorder):
     ) -> None:
         """Record a run of an op with one rule for all of its inputs."""
         live = self.records
-        if self.wary:
+        if self.checks_constants:
             alone = not any(type(x) is Tensor and x.id in live for x in inputs)
             self.look_at_numbers((*inputs, *params.values()), outputs, alone)
+        # followed integers only select here
+        passes_over_integers = self.wants_ops or self.checks_constants
         together = op.together
         if together is not None:
             x = inputs[0]
-            if x.id in live and (not (self.wants_ops or self.wary) or is_differentiable(x.dtype)):
+            if x.id in live and (not passes_over_integers or is_differentiable(x.dtype)):
                 settings = params if len(params) == len(op.defaults) else {**op.defaults, **params}
                 if self._picked_last.get(x.id) is None:  # usually picked row by row
                     self._picked_last = {x.id: shape_witness(x)}
@@ -322,7 +328,7 @@ class RecordingTape(Recorder):
             return
         # lists cost half as much as generators, here and below
         ids = tuple([x.id if type(x) is Tensor and x.id in live else None for x in inputs])
-        if self.wants_ops or self.wary:  # on a strict tape: followed integers only select here
+        if passes_over_integers:
             ids = tuple(
                 id if id and is_differentiable(x.dtype) else None
                 for id, x in zip(ids, inputs, strict=True)
@@ -402,9 +408,15 @@ class RecordingTape(Recorder):
             return
         if self._read is None:
             self._read = Reads(self._strict)
-            self.wary = True
+            self.checks_constants = True
         reason = self._read.note(x.id, site, frame, value, next_id())
         self.record_break((x,), (), reason)
+
+    def _where_read(self) -> str:
+        """Return the end of an error about a result that is not a tensor: who read it."""
+        if self._read is None:
+            return ""
+        return f". It has no gradient with respect to a source: {self._read.told()}"
 
     def record_entry(self, x: Tensor, value: Any) -> None:
         """Follow a constant if it may have been computed from a value that was read."""
@@ -430,7 +442,8 @@ class RecordingTape(Recorder):
                 self._may_lack = True
                 now = next_id()
                 self._breaks.extend(PathBreak(y.id, x.id, why, True, now) for y in outputs)
-                if self.wary and not self._watch_accessed:  # later reads of a variable matter
+                # later reads of a variable matter
+                if self.checks_constants and not self._watch_accessed:
                     self.records.update({y.id: None for y in outputs if y.id not in self.records})
                 if not outputs:
                     self._breaks.append(PathBreak(ELSEWHERE, x.id, why, floats=True))

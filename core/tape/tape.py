@@ -213,14 +213,14 @@ class GradientTape(RecordingTape):
         unconnected = unconnected_kind(unconnected_gradients)
         if target is None:
             raise TypeError("gradient: target must be a Tensor or Variable, got None")
-        targets = [handle_of(leaf, "target") for leaf in flatten(target)]
+        targets = [handle_of(leaf, "target", tape=self) for leaf in flatten(target)]
         leaves = flatten(sources)
         # a variable has the id of its handle, and nearly always only the id is needed
         known = [x if type(x) is Variable else handle_of(x, "sources") for x in leaves]
         seeds = seeds_of(targets, output_gradients)
         if not leaves:
             return pack_like(sources, [])
-        if self._strict or self.wary or self._lacks_calls:
+        if self._strict or self.checks_constants or self._lacks_calls:
             check_paths(self, targets, [handle_of(x, "sources") for x in known])
         live = self._all
         unseen = targets and (live.get(targets[0].id) is None or known[0].id not in live)
@@ -324,7 +324,7 @@ class GradientTape(RecordingTape):
         self._check_usable("jacobian", experimental_use_pfor)
         check_rows(parallel_iterations, "jacobian")
         unconnected = unconnected_kind(unconnected_gradients)
-        y = handle_of(target, "target", "jacobian")
+        y = handle_of(target, "target", "jacobian", self)
         leaves = flatten(sources)
         handles = [handle_of(leaf, "sources", "jacobian") for leaf in leaves]
         refuse_parts("jacobian", leaves)
@@ -397,7 +397,7 @@ class GradientTape(RecordingTape):
         self._check_usable("batch_jacobian", experimental_use_pfor)
         check_rows(parallel_iterations, "batch_jacobian")
         unconnected_kind(unconnected_gradients)
-        y = handle_of(target, "target", "batch_jacobian")
+        y = handle_of(target, "target", "batch_jacobian", self)
         x = handle_of(source, "source", "batch_jacobian")
         refuse_parts("batch_jacobian", [source])
         check_examples(self, y, x, check)
@@ -467,7 +467,7 @@ class GradientTape(RecordingTape):
                         g = Tensor(g) if seed is None else seed
                     known = grads.get(target.id)
                     grads[target.id] = g if known is None else known + g
-            whole = self._roots.keys() <= wanted and not self.wary
+            whole = self._roots.keys() <= wanted and not self.checks_constants
             useful = None if whole else reachable(self._all, wanted)
             # a persistent tape keeps its records; any other frees each record after use
             records = self._all.copy() if keep else self._all

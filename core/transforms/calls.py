@@ -145,10 +145,14 @@ def _source(leaf: Any, name: str, key: Any) -> Any:
     return tensor
 
 
-def real_scalar(value: Any, name: str) -> Tensor:
+def real_scalar(value: Any, name: str, tape: GradientTape) -> Tensor:
+    """Return a function's result as a tensor, after checking that ``tape`` can differentiate it."""
     result = value.value if isinstance(value, ValueHolder) else value
     if not isinstance(result, Tensor):
-        raise TypeError(f"{name}: the function must return a tensor, got {type(value).__name__}")
+        raise TypeError(
+            f"{name}: the function must return a tensor, got {type(value).__name__}"
+            f"{tape._where_read()}"
+        )
     if result.dtype.kind != "f":
         kind = "complex" if result.dtype.kind == "c" else f"{result.dtype}"
         raise TypeError(

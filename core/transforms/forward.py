@@ -16,6 +16,7 @@ from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
+from ..base.written_arrays import raise_hidden
 from ..tape.backward import UnconnectedGradients, unconnected_kind
 from ..tape.missing_gradients import lost_inputs, raise_or_warn
 from ..tape.reads import ReadReason, Reads, numbers_of
@@ -63,6 +64,8 @@ class ForwardAccumulator(Recorder):
     4.0
     """
 
+    _gradtape_internal = "lacking"
+
     def __init__(self, primals: Any, tangents: Any, *, strict: bool = False) -> None:
         if structure(primals) != structure(tangents):
             raise ValueError(
@@ -105,6 +108,7 @@ class ForwardAccumulator(Recorder):
     def __exit__(self, *exception: object) -> None:
         self._recording = False
         active_tapes.set(tuple(tape for tape in active_tapes.get() if tape is not self))
+        raise_hidden(exception[1])
 
     def jvp(
         self,
@@ -157,7 +161,7 @@ class ForwardAccumulator(Recorder):
         handles = [leaf.handle() if isinstance(leaf, ValueHolder) else leaf for leaf in results]
         ids = [handle.id for handle in handles if isinstance(handle, Tensor)]
         reasons = [self._lost[id] for id in ids if id in self._lost]
-        if any(self.records.get(id) is None for id in ids):
+        if (results and not ids) or any(self.records.get(id) is None for id in ids):
             reasons += self._reads  # a result may depend on a value that was read
         return reasons
 
@@ -221,7 +225,7 @@ class ForwardAccumulator(Recorder):
         if self.records.get(x.id) is None:
             return
         if self._read is None:
-            self._read, self.wary = Reads(self._strict), True
+            self._read, self.checks_constants = Reads(self._strict), True
         reason = self._read.note(x.id, site, frame, value, next_id())
         self.record_break([x], (), reason)
 
@@ -245,7 +249,7 @@ class ForwardAccumulator(Recorder):
         if any(self.records.get(x.id) is not None for x in inputs):
             self._reads.append(why)
         lost = [self._lost[x.id] for x in inputs if x.id in self._lost]
-        if lost and self.wary:  # a variable is assigned what lacks a part
+        if lost and self.checks_constants:  # a variable is assigned what lacks a part
             self._lost.update({y.id: lost[0] for y in outputs})
 
     def accessed(self, variable: Variable, read: Tensor) -> None:

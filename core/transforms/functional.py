@@ -85,7 +85,7 @@ def value_and_grad(
             with tape_of(strict=strict) as tape:
                 tape.watch(call.sources)
                 result, aux = call.run(fn, has_aux)
-            target = real_scalar(result, "grad")
+            target = real_scalar(result, "grad", tape)
             warn_of_breaks(tape, [target], call.sources)
             grads = tape.gradient(target, call.sources, unconnected_gradients="zero")
             return (result, aux), grads

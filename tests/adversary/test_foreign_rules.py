@@ -65,6 +65,39 @@ def test_a_joint_rule_that_returns_another_shape_is_named(provide: Any) -> None:
         gradient(op, [1.0, 2.0])
 
 
+def test_inputs_that_only_the_shape_rule_refuses_are_blamed_for_a_wrong_gradient(
+    provide: Any,
+) -> None:
+    def infer(x: Any, y: Any) -> Any:
+        if len(x.shape) != len(y.shape):
+            raise ValueError("x and y must have the same rank")
+        return y.shape, y.dtype
+
+    joint = Op(
+        "foreign::scaled",
+        lambda xp, x, y: x * y,
+        vjp=lambda gs, inputs, outputs, needed: [gs[0] * inputs[1], gs[0] * inputs[0]],
+        infer=infer,
+    )
+    single = Op(
+        "foreign::summed",
+        lambda xp, x, y: x * y,
+        gradients={"x": lambda g, y: g * y, "y": lambda g, x: g * x},
+        infer=infer,
+    )
+    provide(joint, single)
+    x, y = gt.ones(4), gt.ones((5, 4))
+    for op, message in [
+        (joint, r"foreign::scaled.*refuses these inputs.*the same rank\..* in the kernel too"),
+        (single, r"foreign::summed.*\(5, 4\).*\(4,\); if the op's inputs .* kernel must refuse"),
+    ]:
+        with gt.GradientTape() as tape:
+            tape.watch(x)
+            z = op(x, y)
+        with pytest.raises(GradientError, match=message):
+            tape.gradient(z, x)
+
+
 def test_a_rule_that_returns_nothing_is_named(provide: Any) -> None:
     provide(op := Op("foreign::none", lambda xp, x: x, gradients={"x": lambda g: None}, infer=same))
     with pytest.raises(GradientError, match=r"foreign::none.*None.*NONDIFF"):

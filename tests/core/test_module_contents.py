@@ -8,6 +8,7 @@ import pickle
 import threading
 import weakref
 from collections import OrderedDict, defaultdict, namedtuple
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,25 @@ class Holder:
     """An object that modules do not search."""
 
 
+def in_open_modules(module: gt.Module) -> Iterator[gt.Variable]:
+    """Give the variables that are reached without entering a frozen module."""
+    waiting, met = [module], {id(module)}
+    while waiting:
+        found = waiting.pop()
+        for _, leaf in found.own_leaves() if found.trainable else ():
+            if isinstance(leaf, gt.Variable):
+                yield leaf
+            elif id(leaf) not in met:
+                met.add(id(leaf))
+                waiting.append(leaf)
+
+
 def walked(module: gt.Module) -> tuple[Any, Any, Any, Any]:
     """Return what a new walk finds."""
     leaves = [leaf for _, leaf in module.named_leaves()]
     variables = tuple(x for x in leaves if isinstance(x, gt.Variable))
-    trainable = tuple(v for v in variables if v.trainable) if module.trainable else ()
+    opened = {id(v) for v in in_open_modules(module)}
+    trainable = tuple(v for v in variables if v.trainable and id(v) in opened)
     return variables, trainable, tuple(x for x in leaves if isinstance(x, gt.Module)), variables
 
 

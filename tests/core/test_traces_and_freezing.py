@@ -107,6 +107,28 @@ def test_freezing_and_thawing_do_what_they_do_eagerly(
     assert told[1] == told[0]
 
 
+def test_parts_that_are_frozen_and_train_are_noted_each() -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(2)])
+    model(X)
+
+    def close(layer: Any) -> None:
+        layer.trainable = False
+        for variable in layer.variables:
+            variable.trainable = True
+
+    count = gt.function(lambda x: x * len(model.trainable_variables))
+    steps: list[Callable[[], None]] = [
+        lambda: None,
+        *(lambda x=x: close(x) for x in model.layers),
+        *(lambda x=x: setattr(x, "trainable", True) for x in reversed(model.layers)),
+        *(lambda x=x: close(x) for x in model.layers),
+    ]
+    for step, left in zip(steps, (4, 2, 0, 2, 4, 2, 0), strict=True):
+        step()
+        assert len(model.trainable_variables) == left
+        assert count(gt.constant(1.0)).item() == left
+
+
 def test_a_function_that_asks_nothing_is_not_traced_again() -> None:
     parts = Parts()
     predict = gt.function(lambda x: parts.model(x))
@@ -171,3 +193,65 @@ def test_traces_see_replaced_variables_and_layers() -> None:
     traced = len(module.traces)
     assert (module(x).item(), around(x).item()) == (0.0, 1.0)
     assert (len(module.traces), len(other.traces)) == (traced, 1)
+
+
+CHANGES: dict[str, Callable[[Any, Any], Any]] = {
+    "an item of a list": lambda net, new: net.layers.__setitem__(-1, new),
+    "the last layer": lambda net, new: (net.pop(), net.add(new)),
+    "a layer more": lambda net, new: net.add(new),
+    "a layer less": lambda net, new: net.pop(),
+    "another order": lambda net, new: net.layers.reverse(),
+    "another list": lambda net, new: setattr(net, "layers", [*net.layers[:-1], new]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("inner", [False, True])
+def test_traces_see_what_lists_of_layers_hold(
+    change: Callable[[Any, Any], Any], inner: bool
+) -> None:
+    net = gt.layers.Sequential([gt.layers.Dense(2), gt.layers.Dense(2)])
+    whole = gt.layers.Sequential([net, gt.layers.Activation("tanh")]) if inner else net
+    run = gt.function(lambda x: whole(x))
+    run(X)
+    change(net, gt.layers.Dense(2))
+    np.testing.assert_allclose(run(X).numpy(), whole(X).numpy(), rtol=1e-6)
+
+
+class Kept(gt.Module):
+    """A module with parts in a dictionary, an empty list, and lists of plain values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: dict[str, Any] = {"out": gt.layers.Dense(2, kernel_initializer="ones")}
+        self.weights = [gt.Variable(1.0)]
+        self.later: list[Any] = []
+        self.seen: list[Any] = []
+        self.traces = 0
+
+    @gt.function
+    def __call__(self, x: Any) -> Any:
+        self.traces += 1
+        x = self.parts["out"](x) * self.weights[0]
+        for layer in self.later:
+            x = layer(x)
+        return x
+
+
+def test_traces_see_what_containers_hold_and_pass_over_plain_values() -> None:
+    module, x = Kept(), gt.ones((1, 2))
+    assert gt.sum(module(x)).item() == 4.0
+    module.parts["out"] = gt.layers.Dense(2, kernel_initializer="zeros")
+    assert gt.sum(module(x)).item() == 0.0
+    module.parts["out"] = gt.layers.Dense(2, kernel_initializer="ones")
+    module.weights[0] = gt.Variable(3.0)
+    assert gt.sum(module(x)).item() == 12.0
+    traced = module.traces
+    for i in range(3):
+        module.seen.append(i)
+        assert gt.sum(module(x)).item() == 12.0
+    assert module.traces == traced
+    module.later.append(gt.layers.Dense(1, kernel_initializer="ones"))
+    assert module(x).numpy().tolist() == [[12.0]]
+    assert gt.sum(module(x)).item() == 12.0
+    assert module.traces == traced + 1

@@ -202,3 +202,28 @@ def test_kernels_for_a_backend_that_is_misspelt_are_told(entry_points) -> None:
     with pytest.warns(RuntimeWarning, match="'quick' has kernels .*'nunpy'.*names: numpy") as told:
         gt.registry()
     assert len(told) == 1
+
+
+def test_a_class_has_the_name_in_files_that_it_says() -> None:
+    class Layer(gt.layers.Layer, saved_as="acme.Layer"):
+        pass
+
+    with pytest.raises(PluginError, match=r"Layer for 'acme.Old'.*saved_as='acme.Layer'"):
+        gt.register_plugin(plugin(modules={"acme.Old": Layer}), "acme")
+    both = plugin(modules={"acme.Old": Layer, "acme.Layer": Layer})  # an old name, for old files
+    with gt.register_plugin(both, "acme"):
+        assert gt.registry().modules["acme.Old"] is Layer
+
+
+def test_files_have_the_name_that_a_class_says_of_several(tmp_path) -> None:
+    class Layer(gt.layers.Layer, saved_as="acme.Layer"):
+        def call(self, x):
+            return x * 2.0
+
+    layer = Layer()
+    layer(gt.ones(2))
+    names = ["acme.Older", "acme.Layer", "acme.Old"]
+    with gt.register_plugin(plugin(modules=dict.fromkeys(names, Layer)), "acme"):
+        gt.save(layer, tmp_path / "layer.h5")
+    with gt.register_plugin(plugin(modules={"acme.Layer": Layer}), "acme"):
+        assert type(gt.load(tmp_path / "layer.h5")) is Layer
