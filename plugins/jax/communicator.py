@@ -97,9 +97,8 @@ class JaxCommunicator(Communicator):
         if array.dtype.kind == "c":
             parts = array.reshape(-1).view(array.real.dtype)
             return self.all_reduce(parts, reduction).view(array.dtype).reshape(array.shape)
-        if (
-            reduction == "max"
-        ):  # the first collective of a data-parallel step is the same, so that the two can meet
+        # the first collective of a data-parallel step is the same, so that the two can meet
+        if reduction == "max":
             return self.over_devices(array)
         return self._run(reduction, array)
 

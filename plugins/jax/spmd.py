@@ -114,9 +114,8 @@ class Replicas:
 
     def _place(self, variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
         for variable, array in zip(variables, arrays, strict=True):
-            whole = self._group.put(
-                array, self._group.everywhere, array.shape, alias=False
-            )  # XLA may write into it
+            # XLA may write into it
+            whole = self._group.put(array, self._group.everywhere, array.shape, alias=False)
             # the same value on other devices: a tape need not record it
             set_arrays([variable], [self.of(variable).hold(whole)])
 

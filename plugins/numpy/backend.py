@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...core.errors import BackendUnavailable
-from ...core.extend import Backend, hookimpl, lazy_module, limit_pool
+from ...core.extend import NUMPY, Backend, hookimpl, lazy_module, limit_pool
 
 # the whole package before its parts: threads that import different parts first could deadlock
 from .. import ops  # noqa: F401
@@ -64,7 +64,7 @@ class NumpyBackend(Backend):
     @property
     def xp(self) -> Any:
         """NumPy itself: it implements the array API standard."""
-        return np
+        return NUMPY
 
     @property
     def special(self) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...core.extend import decode_index, in_parallel, parts
+from ...core.extend import NARROW, NUMPY, decode_index, in_parallel, narrowed, parts
 from ..ops.common.axes import Axis, reduced_axes
 from ..ops.common.kernels import cast_to
 from ..ops.indexing.getitem import index_add_kernel
@@ -105,7 +105,7 @@ def _take(x: Array, indices: Array, *, axis: int | None = None) -> Array:
         rows = _taken_rows(x, indices)
         if rows is not None:
             return rows
-    return x.take(indices, axis)
+    return x.take(narrowed(indices), axis)
 
 
 def _taken_rows(x: Array, indices: Array) -> Array | None:
@@ -117,6 +117,7 @@ def _taken_rows(x: Array, indices: Array) -> Array | None:
     numbers = indices.reshape(-1)
     if numbers.min() < -len(x) or numbers.max() >= len(x):
         return None
+    numbers = narrowed(numbers)
     rows = np.empty((count, *shape), x.dtype)
     # indices are in range, so they need not be checked again: "wrap" is for the negative ones
     in_parallel(lambda a, z: x.take(numbers[a:z], 0, rows[a:z], "wrap"), pieces)
@@ -176,7 +177,7 @@ def _take_along_axis(x: Array, indices: Array, *, axis: int) -> Array:
     places = None if indices.size < _MANY else _places(x.shape, indices, axis)
     if places is None:
         return np.take_along_axis(x, indices, axis=axis)
-    return x.reshape(-1).take(places)
+    return x.reshape(-1).take(narrowed(places))
 
 
 def _take_along_axis_adjoint(g: Array, indices: Array, like: Array, *, axis: int) -> Array:
@@ -197,7 +198,7 @@ def _isin(x: Array, values: Array) -> Array:
 
 
 def _unique(x: Array, *, axis: int | None = None, equal_nan: bool = True) -> tuple[Array, ...]:
-    if axis is None and x.size and x.dtype.kind in "fiu":
+    if not NARROW and axis is None and x.size and x.dtype.kind in "fiu":
         flat = x.reshape(-1)
         order = flat.argsort()  # NumPy's own sort is stable, and takes several times as long
         ordered = flat[order]
@@ -209,7 +210,7 @@ def _unique(x: Array, *, axis: int | None = None, equal_nan: bool = True) -> tup
             inverse[order] = np.cumsum(new) - 1
             counts = np.diff(starts, append=x.size)
             return flat[first], first, inverse.reshape(x.shape), counts
-    values, first, inverse, counts = np.unique(x, True, True, True, axis, equal_nan=equal_nan)
+    values, first, inverse, counts = NUMPY.unique(x, True, True, True, axis, equal_nan=equal_nan)
     shape = x.shape if axis is None else (x.shape[axis],)
     return values, first, inverse.reshape(shape), counts
 

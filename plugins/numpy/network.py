@@ -164,7 +164,8 @@ def batch_norm_gradient_on_numpy(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> tuple[Array, Array, Array]:
-    rows = _as_rows(x, axis, gy, gamma, mean) if gy.ndim == 1 else _as_rows(x, axis, gamma, mean)
+    channels = gamma, mean, variance, gmean, gvariance
+    rows = _as_rows(x, axis, gy, *channels) if gy.ndim == 1 else _as_rows(x, axis, *channels)
     if rows is None or gy.dtype != x.dtype:
         return normalization.batch_norm_gradient_kernel(
             np, gy, gmean, gvariance, x, gamma, mean, variance, axis=axis, epsilon=epsilon

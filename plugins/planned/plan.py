@@ -12,6 +12,7 @@ from ...core.extend import (
     Graph,
     by_backend,
     compiling,
+    excluded,
     joined_pulls,
     node_by_node,
     registry,
@@ -86,7 +87,8 @@ class Plans:
         if found is None:
             if len(self._plans) >= _SHAPES or not has_dtypes(self.program, arrays):
                 return self._by_nodes(arrays)
-            found = self._plans[key] = self._begun(key, self._plan(arrays))
+            with stage(f"planning {self.program.name}"):
+                found = self._plans[key] = self._begun(key, self._plan(arrays))
         if self._alone is None:
             return found[0](*arrays)
         with self._alone:
@@ -101,7 +103,7 @@ class Plans:
         if found is None:
             emission = self._plans[key][1]
             emitter = self.emitter if emission is None else emission.emitter
-            with stage("(planning once more, to be watched)"):
+            with excluded():
                 found = self._telling[key] = self._plan(arrays, emitter, reporting=True)
         with self._alone or nullcontext():
             return found[0](*arrays)
@@ -132,7 +134,7 @@ class Plans:
         function = emission.function()
         return (function, emission) if has_loops(emission) else None
 
-    def settle(self, key: Any, plan: Plan, told: str) -> None:
+    def settle(self, key: Any, plan: Plan, text: str) -> None:
         """Replace a plan.
 
         Parameters
@@ -141,11 +143,11 @@ class Plans:
             Its place.
         plan
             The new one.
-        told
+        text
             What to say of its loops.
         """
         self._plans[key] = plan
-        self._told[key] = told
+        self._told[key] = text
         self._telling.pop(key, None)
 
     def _plan(

@@ -281,9 +281,8 @@ def _joint(
         for x, argument, wanted in zip(xs, inputs, needed, strict=True):
             if not wanted:
                 grads.append(None)
-            elif (
-                argument not in slopes
-            ):  # `_without_derivatives` refuses it, if its gradient is really asked for
+            elif argument not in slopes:
+                # `_without_derivatives` refuses it, if its gradient is really asked for
                 grads.append(F.zeros_like(x))
             else:
                 grads.append(_total(gs, [f(*xs, *ys) for f in slopes[argument]], x))

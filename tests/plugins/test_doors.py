@@ -265,6 +265,8 @@ def test_ops_are_attributes(installed: None) -> None:
         gt.ops.acme.akt  # noqa: B018
     with pytest.raises(AttributeError, match="install the package 'acne'"):
         gt.ops.acne  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'acne_ops' \(as a distribution, .*'acne-ops'"):
+        gt.ops.acne_ops  # noqa: B018
 
 
 def test_a_plugin_has_a_namespace(installed: None) -> None:
@@ -321,6 +323,9 @@ MISSING = {
 def test_an_unknown_name_says_what_to_install(kind: str) -> None:
     with pytest.raises(UnknownName, match=rf"unknown {kind} 'acne::x'.*install the package 'acne'"):
         MISSING[kind]("acne::x")
+    # a distribution is usually installed by another name than its module
+    with pytest.raises(UnknownName, match=r"'acne_ops' \(as a distribution, probably 'acne-ops'"):
+        MISSING[kind]("acne_ops.x")
 
 
 def test_a_late_plugin_with_a_mistake_hurts_only_itself(installed: None, site: Path) -> None:

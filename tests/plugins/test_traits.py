@@ -225,8 +225,21 @@ def test_a_wrong_shape_rule_is_named_by_its_op(wrong: Op, executor: str) -> None
         run: Any = wrong
     else:
         run = gt.function(lambda x: gt.exp(wrong(gt.exp(x))) * 2.0, executor=executor)
-    with pytest.raises(PluginError, match=rf"{wrong.name}.*shape rule .infer=.*returned"):
-        run(ROWS)
+    for _ in range(2):  # each call is refused, not the first alone
+        with pytest.raises(PluginError, match=rf"{wrong.name}.*shape rule .infer=.*returned"):
+            run(ROWS)
+
+
+def test_a_kernel_that_writes_into_its_input_is_refused() -> None:
+    def kernel(xp: Any, x: Any) -> Any:
+        x *= 2.0
+        return x + 1.0
+
+    op = made("writes", kernel, gradients={"x": NONDIFF})
+    with gt.register_plugin(providing(op), "p"):
+        for _ in range(2):
+            with pytest.raises(PluginError, match=r"acme::writes.*wrote into an input.*new array"):
+                op(gt.constant([1.0, 2.0]))
 
 
 SAID = {

@@ -65,6 +65,25 @@ def outputs(y: Any, xp: Any) -> Any:
     return y
 
 
+def writers(y: Any, xp: Any) -> Any:
+    square = y[:, 1:]
+    np.fill_diagonal(square, y[0, :3] * 2.0)
+    y.T[1].fill(y[1, 1])
+    y.T.flat[4:6] = square[1, :2]
+    y[1:, ::2].flat[1] = 0.5
+    y[2].put([0, 3], y[0, :2])
+    np.put(y, [1, 6], y[2, 0])
+    np.copyto(y[0], y[1] * y[2])
+    np.copyto(y, y * y, where=np.eye(3, 4) > 0)
+    np.add.at(y, ([0, 0, 2], [1, 1, 3]), y[0, :3])
+    np.subtract.at(y[1], [2, 2], y[0, 0])
+    np.put_along_axis(y, np.asarray([[0], [1], [2]]), y[:, 2:3] * 0.5, 1)
+    y[0].sort()
+    y.sort(axis=0)
+    y.real = y * 2.0
+    return y
+
+
 def scalars(y: Any, xp: Any) -> Any:
     total = xp.sum(y)
     total /= 3.0 * y[0, 0]
@@ -81,6 +100,7 @@ PROGRAMS: list[Callable[[Any, Any], Any]] = [
     copies,
     loops,
     outputs,
+    writers,
     scalars,
 ]
 
@@ -353,6 +373,20 @@ def test_a_writable_array_is_an_array_of_the_standard() -> None:
     assert "WritableArray" in repr(y)
 
 
+def test_results_for_tensors_can_be_written_into_it() -> None:
+    def f(x: Any) -> Any:
+        y = gt.writable(np.zeros((2, 3)))
+        np.multiply(x, 2.0, out=y[0])
+        np.cumsum(x, out=y[1])
+        return gt.sum(y**2)
+
+    def g(x: Any) -> Any:
+        return gt.sum((2.0 * x) ** 2) + gt.sum(gt.cumsum(x) ** 2)
+
+    x = np.array([0.5, -1.0, 2.0])
+    np.testing.assert_allclose(gt.grad(f)(x), gt.grad(g)(x), rtol=1e-14)
+
+
 def test_what_cannot_be_written_is_an_error() -> None:
     y = gt.writable(np.arange(3))
     with pytest.raises(TypeError):
@@ -397,3 +431,12 @@ def test_arrays_come_from_dlpack_to_where_a_trace_runs() -> None:
         return x + gt.from_dlpack(np.ones(2), device=x.device)
 
     assert shifted(gt.constant([1.0, 2.0])).tolist() == [2.0, 3.0]
+
+
+def test_check_gradients_takes_a_writable_result() -> None:
+    def f(x: Any) -> Any:
+        y = gt.writable(np.zeros(2))
+        y[0], y[1] = x[0] ** 2, x[0] * x[1]
+        return y
+
+    gt.testing.check_gradients(f, np.array([0.5, 1.5]))

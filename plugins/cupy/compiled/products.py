@@ -176,7 +176,7 @@ class CublasHandle:
 
     def prepared(
         self, key: object, char: str, turned: tuple[int, int], sizes: tuple[int, int, int],
-        count: int, apart: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
+        count: int, distances: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
     ) -> Callable[[Any, Any, Any], None]:  # fmt: skip
         """Return a function of ``x``, ``y`` and ``out`` that does what :meth:`multiply` does.
 
@@ -188,17 +188,17 @@ class CublasHandle:
             An object that stands for these arguments in :attr:`calls`.
         char, turned, sizes, count
             As for :meth:`multiply`.
-        apart
+        distances
             The distances between columns and between matrices, of the three arrays.
         """
-        _check_sizes(*sizes, count, *(columns for columns, _ in apart))
+        _check_sizes(*sizes, count, *(columns for columns, _ in distances))
         given, result, sums, kind = self._types[char]
         one, zero = self._numbers[kind]
         whole, long = ctypes.c_int, ctypes.c_longlong
         before = self._handle, *map(whole, (*turned, *sizes)), one
         x_layout, y_layout, out_layout = (
             (whole(number), whole(columns), long(matrices))
-            for number, (columns, matrices) in zip((given, given, result), apart, strict=True)
+            for number, (columns, matrices) in zip((given, given, result), distances, strict=True)
         )
         after = whole(count), whole(sums), whole(_DEFAULT_ALGORITHM)
         function = self._library.cublasGemmStridedBatchedEx

@@ -333,9 +333,9 @@ class Writer:
 _TAILS, _EACH, _THREADS = 8, 2**8, 2**17
 
 
-def _joined(tails: Sequence[PlanStep], lanes: int, apart: int) -> list[str]:
+def _joined(tails: Sequence[PlanStep], lanes: int, distance: int) -> list[str]:
     """Return lines that reduce the results of the threads that share a sum."""
-    at, other = "[threadIdx.x]", f"[threadIdx.x + half * {apart}]"
+    at, other = "[threadIdx.x]", f"[threadIdx.x + half * {distance}]"
     return [
         "__syncthreads();",
         *[f"s{i}{at} = a{i};" for i in range(len(tails))],

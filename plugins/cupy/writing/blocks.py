@@ -461,14 +461,14 @@ class _Phase:
         lines += ["}"] if alone else []
 
     def _total(
-        self, totals: Sequence[str], base: str, threads: int, apart: int, part: str = "p"
+        self, totals: Sequence[str], base: str, threads: int, spacing: int, part: str = "p"
     ) -> None:
         """Add the lines that add up the threads' sums, in pairs."""
         tails = self.group.tails
         if threads == 1 or not tails:
             return
         lines = self.block.lines
-        distance = apart * (self.slices.at_once if self.slices.turned else 1)
+        distance = spacing * (self.slices.at_once if self.slices.turned else 1)
         for start in range(0, len(tails), _TOGETHER):
             some = range(start, min(start + _TOGETHER, len(tails)))
             kinds = [compute_type(tails[i].out.dtype) for i in some]

@@ -301,7 +301,7 @@ def histogram(
         raise ValueError(f"histogram: the number of bins must be known, got shape {edges.shape}")
     count = edges.shape[0] - 1
     if (count < 1) is True:
-        counts = np.intp if weights is None else weights.dtype
+        counts = np.int64 if weights is None else weights.dtype
         empty = np.zeros(0, np.float64 if density else counts)
         return on_device_of(empty, flat), given
     kind = np.result_type(flat.dtype, edges.dtype)

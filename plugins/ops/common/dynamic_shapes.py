@@ -16,6 +16,7 @@ import numpy as np
 from ....core.errors import TraceError
 from ....core.extend import (
     NONDIFF,
+    NUMPY,
     F,
     Op,
     Open,
@@ -290,7 +291,7 @@ _KINDS: dict[str, tuple[Callable[..., Any], Callable[..., tuple[Any, ...]]]] = {
     "logspace": (np.logspace, lambda start, stop, num, *_: (num,)),
     "numbered": (_numbered, lambda sizes: (sizes[0],)),
     "repeated": (
-        lambda counts: np.repeat(np.arange(len(counts)), counts),
+        lambda counts: NUMPY.repeat(np.arange(len(counts)), counts),
         lambda counts: (sum(counts),),
     ),
     "rfftfreq": (lambda n, d: np.fft.rfftfreq(n, d), lambda n, d: (n // 2 + 1,)),

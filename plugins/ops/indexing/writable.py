@@ -31,6 +31,7 @@ from ....core.extend import (
     is_transformed,
     map_structure,
     public_package,
+    same_shape,
 )
 
 #: The functions, methods and attributes whose results are views in NumPy, if it need not copy.
@@ -170,10 +171,37 @@ class WritableArray(ValueHolder):
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
 
+    @property
+    def flat(self) -> WritableArray:
+        """All elements, in one axis: what is written to it changes the array."""
+        whole = self if self._base is None else self._base
+        return WritableArray(self.value.reshape(-1), whole, lambda: self._positions().reshape(-1))
+
+    def fill(self, value: Any) -> None:  # type: ignore[override]
+        """Assign a number to all elements."""
+        self[...] = value
+
+    def put(self, indices: Any, values: Any) -> None:  # type: ignore[override]
+        """Assign to the elements at ``indices`` of the flattened array."""
+        self.flat[indices] = values
+
+    def sort(self, axis: int = -1) -> None:  # type: ignore[override]
+        """Sort the array along an axis."""
+        self[...] = public_package().sort(self.value, axis=axis)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "at" and type(inputs[0]) is WritableArray and ufunc.__name__ in _AT:
+            x, index, values = inputs
+            x[...] = getattr(x.value.at[_tensors(index)], ufunc.__name__)(_tensors(values))
+            return None
         return _call(getattr(ufunc, method), inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        written = _WRITERS.get(func)
+        if written is not None and args and type(args[0]) is WritableArray:
+            given = _tensors((args, kwargs))
+            args[0][...] = written(*given[0], **given[1])
+            return None
         return _call(func, args, kwargs)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
@@ -190,7 +218,7 @@ class WritableArray(ValueHolder):
 def _property(name: str) -> Any:
     """Return an attribute of the tensor."""
     if name in ("real", "imag"):
-        return property(lambda self: _part(self, name))
+        return property(lambda self: _part(self, name), partial(_set_part, name))
     if name not in _VIEWS:
         return property(lambda self: _writable(getattr(self.value, name)))
     return property(
@@ -203,10 +231,19 @@ def _part(x: WritableArray, name: str) -> WritableArray:
     return x._view(getattr(x.value, name), (lambda places: places[...]) if real else _refuse_part)
 
 
+def _set_part(name: str, x: WritableArray, values: Any) -> None:
+    values, held = _tensors(values), x.value
+    if held.dtype.kind != "c" and name == "imag":
+        raise TypeError(f"an array of {held.dtype} has no imaginary part to assign to")
+    if held.dtype.kind == "c":
+        values = values + 1j * held.imag if name == "real" else held.real + 1j * values
+    x[...] = values
+
+
 def _refuse_part(places: Any) -> Any:
     raise TypeError(
-        "x.real and x.imag of a writable array cannot be assigned to, nor read after x changed: "
-        "assign to x, or take a copy, x.real.copy()"
+        "elements of x.real and x.imag of a writable array cannot be assigned to, nor read after x "
+        "changed: assign to x or to x.real as a whole, or take a copy, x.real.copy()"
     )
 
 
@@ -224,12 +261,22 @@ def _in_place(name: str) -> Any:
     """Return Python's in-place operator, which writes to the array."""
 
     def method(self: Any, other: Any) -> Any:
-        self[...] = getattr(self, name)(other)
+        result = getattr(self, name)(other)
+        held = self._held
+        same = result.dtype == held.dtype and same_shape(result.array.shape, held.array.shape)
+        if same and self._base is None:
+            self._held = result._held  # all elements change: nothing to copy
+        else:
+            self[...] = result
         return self
 
     return method
 
 
+#: The methods of operators, whose results are never views.
+_OPERATORS = {
+    f"ndarray.__{x}__" for x in (*UNARY, *BINARY, *(f"r{x}" for x in BINARY), *COMPARISONS)
+}
 _OWN = vars(WritableArray).keys() | vars(ValueHolder).keys() | {"at"}
 for _name in (*UNARY, *BINARY, *(f"r{x}" for x in BINARY), *COMPARISONS):
     setattr(WritableArray, f"__{_name}__", _method(f"__{_name}__"))
@@ -250,21 +297,59 @@ def _check_no_search(module: str) -> None:
         )
 
 
+def _copied(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> Any:
+    return src if where is True else np.where(where, src, dst)
+
+
+def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> Any:
+    if mode != "raise":
+        raise TypeError(f"numpy.put with mode={mode!r} does not work on writable arrays")
+    return a.reshape(-1).at[ind].set(v).reshape(a.shape)
+
+
+#: The functions of NumPy that write into their first argument: what is written.
+_WRITERS: dict[Any, Callable[..., Any]] = {
+    np.copyto: _copied,
+    np.put: _put,
+    np.fill_diagonal: lambda *x, **options: public_package().fill_diagonal(*x, **options),
+    np.put_along_axis: lambda *x, **options: public_package().put_along_axis(*x, **options),
+}
+#: The ufuncs whose method ``at`` is one of ``x.at[index]``.
+_AT = ("add", "subtract")
+
+
 # -- calls -----------------------------------------------------------------------------------------
 
 
 def _tensors(values: Any) -> Any:
     """Return values with a tensor for each writable array."""
-    return map_structure(lambda x: x.value if type(x) is WritableArray else x, values)
+    kind = type(values)
+    if kind in _PLAIN:  # without the walk, which costs as much as an op
+        return values
+    if kind is tuple:
+        return tuple([_tensors(x) for x in values])
+    return values.value if kind is WritableArray else map_structure(_tensor, values)
+
+
+def _tensor(x: Any) -> Any:
+    return x.value if type(x) is WritableArray else x
+
+
+#: Types of values that hold no writable array.
+_PLAIN = frozenset({Tensor, np.ndarray, bool, int, float, complex, slice, str, type(None)})
 
 
 def _writable(result: Any) -> Any:
     """Return a result with a writable array for each tensor."""
+    if type(result) is Tensor:
+        return WritableArray(result)
     return map_structure(lambda x: WritableArray(x) if type(x) is Tensor else x, result)
 
 
 def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
     """Call a function on tensors; results that are views of the first argument remain views."""
+    if not kwargs and path in _OPERATORS:  # the usual case
+        return _writable(function(*_tensors(args)))
     out = kwargs.get("out")
     out = out[0] if type(out) is tuple and len(out) == 1 else out
     if type(out) is WritableArray:
@@ -344,8 +429,10 @@ def writable(x: Any) -> WritableArray:
     A tensor never changes, and much code that follows the array API standard contains
     ``x[index] = values``. The result is an array of the standard, with NumPy's views, whose
     elements can be assigned to. ``x`` stays as it is, and gradients reach it. Functions of the
-    library return such arrays, which all of gradtape's functions accept. Results of ``einsum``,
-    ``trim_zeros``, and ``real`` and ``imag`` of complex numbers, are always copies.
+    library return such arrays, which all of gradtape's functions accept. NumPy's ``copyto``,
+    ``fill_diagonal``, ``put``, ``put_along_axis``, ``add.at`` and ``subtract.at`` write into such
+    arrays. Results of ``einsum``, ``trim_zeros``, and ``real`` and ``imag`` of complex numbers, are
+    always copies.
 
     Parameters
     ----------

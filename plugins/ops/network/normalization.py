@@ -30,7 +30,7 @@ from ....core.extend import (
     sizes_differ,
 )
 from ..common.axes import Axis, as_axis, leading, reduced_axes
-from ..common.kernels import as_like, in_float32, reals
+from ..common.kernels import as_like, cast_to, in_float32, reals
 from ..common.op_builders import named, op
 from ..random.functions import shared
 
@@ -103,7 +103,14 @@ def batch_norm_gradient_kernel(
     slope = (2 * gvariance - factor * root * root * moment) / count
     shift = (gmean - factor * gbeta) / count
     gx = gy * xp.reshape(factor, wide) + centred * xp.reshape(slope, wide)
-    return gx + xp.reshape(shift, wide), moment * root, gbeta
+    gx = gx + xp.reshape(shift, wide)
+    return gx, cast_to(xp, moment * root, gx.dtype), cast_to(xp, gbeta, gx.dtype)
+
+
+def _gradient_spec(*given: TensorSpec, axis: int, epsilon: float) -> Any:
+    dtype = np.result_type(*[x.dtype for x in given])
+    x, mean = given[3].shape, given[5].shape
+    return [(x, dtype), (mean, dtype), (mean, dtype)]
 
 
 def _gradient_formula(
@@ -174,11 +181,10 @@ def _channels(x: TensorSpec, gamma: TensorSpec, axis: int) -> Any:
 
 def _spec(x: TensorSpec, gamma: TensorSpec, beta: TensorSpec, *, axis: int, epsilon: float) -> Any:
     channels = _channels(x, gamma, axis)
-    return [
-        (x.shape, np.result_type(x.dtype, gamma.dtype, beta.dtype)),
-        (channels, x.dtype),
-        (channels, x.dtype),
-    ]
+    dtype = np.result_type(x.dtype, gamma.dtype, beta.dtype)
+    # with wider numbers, those in half precision are computed in single precision
+    own = np.result_type(x.dtype, "float32") if x.dtype == "float16" != dtype else x.dtype
+    return [(x.shape, dtype), (channels, own), (channels, own)]
 
 
 op(
@@ -215,11 +221,7 @@ op(
     batch_norm_gradient_kernel,
     vjp=by_tape(_gradient_formula),
     shapes_only=("out",),
-    infer=lambda gy, gmean, gvariance, x, gamma, mean, variance, axis, epsilon: [
-        (x.shape, x.dtype),
-        (mean.shape, x.dtype),
-        (mean.shape, x.dtype),
-    ],
+    infer=_gradient_spec,
     batch=Composed(_gradient_formula),
     inline=True,
     doc="Return the gradients of ``batch_norm_training`` for ``x``, ``gamma`` and ``beta``.",

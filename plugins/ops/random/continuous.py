@@ -140,6 +140,8 @@ def scaled(draws: Any, offset: Any, scale: Any) -> Any:
 class Continuous(Module):
     """Draws from continuous distributions, with keys that a subclass provides."""
 
+    _gradtape_internal = "next_key"
+
     def next_key(self) -> Tensor:
         """Return a key that was not used before."""
         raise NotImplementedError

@@ -188,7 +188,7 @@ def _index_op(name: str) -> Op:
     def kernel(xp: Any, x: Any, *, axis: int | None = None, keepdims: bool = False) -> Any:
         return xp.asarray(getattr(xp, name)(x, axis=axis, keepdims=keepdims))
 
-    return reduction(name, kernel, lambda dtype: np.intp, NONDIFF, batch=flattened, view=False)
+    return reduction(name, kernel, lambda dtype: np.int64, NONDIFF, batch=flattened, view=False)
 
 
 _argmax, _argmin = _index_op("argmax"), _index_op("argmin")
@@ -371,7 +371,7 @@ def _nan_position(name: str, fill: float) -> Any:
         gradients={"x": NONDIFF},
         infer=lambda x, axis, keepdims: (
             reduced_shape(x.shape, axis, keepdims, f"nan{name}"),
-            np.dtype(np.intp),
+            np.dtype(np.int64),
         ),
         batch=flattened,
         doc=f"Return the {name} of the elements that are not nan.",

@@ -430,7 +430,7 @@ _count_nonzero = reduction(
     lambda xp, x, *, axis=None, keepdims=False: xp.asarray(
         xp.count_nonzero(x, axis=axis, keepdims=keepdims)
     ),
-    lambda dtype: np.intp,
+    lambda dtype: np.int64,
     NONDIFF,
 )
 

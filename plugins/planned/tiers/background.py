@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Condition, Thread, current_thread
 
+from ....core.extend import can_start_threads
+
 
 class Interrupted(Exception):
     """A job was dropped at a checkpoint; it is still the first in the queue."""
@@ -42,7 +44,7 @@ class Background:
         self._pauses = 0  # threads may fork at the same time
 
     def add(self, job: Callable[[], None]) -> None:
-        """Run a job after those added before.
+        """Run a job after those added before; at once where no thread can be started.
 
         Parameters
         ----------
@@ -50,6 +52,9 @@ class Background:
             A function without arguments, which handles its own errors. It may be interrupted at a
             checkpoint, and then runs again from its start.
         """
+        if not can_start_threads():
+            job()
+            return
         self._jobs.append(job)
         self.wake()
 

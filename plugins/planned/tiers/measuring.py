@@ -5,8 +5,8 @@ Both ways must give the same bits, so a decision that noise has changed costs ti
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ _LARGEST = 2**26
 #: The number of times that each way is timed, the length of one in seconds, and the ratio from
 #: which one time each is enough.
 _TIMES, _SECONDS, _CLEAR = 5, 5e-5, 1.5
+
+# WebAssembly has no clock of one thread, and one thread only
+thread_time = getattr(time, "thread_time", time.perf_counter)
 
 
 class LoopSource:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fuzz.numpy_calls.compare import Answer, difference
@@ -30,10 +32,22 @@ from fuzz.numpy_calls.targets import Call
 __all__ = ["NUMBERS"]
 
 
+def cross(a: Any, b: Any, axis: int = -1) -> Any:
+    """Return the cross product as NumPy computed it before 2.5, also for vectors of two numbers."""
+    sides = [np.moveaxis(np.asarray(x), axis, -1) for x in (a, b)]
+    if all(x.shape[-1] == 2 for x in sides):
+        (a, b), (c, d) = (np.moveaxis(x, -1, 0) for x in sides)
+        return a * d - b * c
+    wide = [
+        np.concatenate([x, np.zeros_like(x[..., :1])], -1) if x.shape[-1] == 2 else x for x in sides
+    ]
+    return np.moveaxis(np.cross(*wide), -1, axis)
+
+
 def cross_agrees(call: Call, theirs: Answer, ours: Answer) -> bool:
     """Return whether our answer is that of ``np.cross``, or nan where 0 meets infinity."""
     infinite = any(not np.isfinite(x.values).all() for x in call.arrays)
-    return infinite or calling(np.cross)(call, theirs, ours)
+    return infinite or calling(cross)(call, theirs, ours)
 
 
 NUMBERS = (
@@ -154,6 +168,21 @@ NUMBERS = (
         "BLAS may skip factors of 0, so 0 times infinity is nan or 0, depending on the layout of "
         "the product.",
         "xp.linalg.multi_dot([array([[0.0], [np.nan]]), array([[0, 0]]), array([0.0, 0.0])])",
+        varies=True,
+    ),
+    Difference(
+        "`kind` of `sort` and `argsort` together with `descending`",
+        of(
+            "sort",
+            "argsort",
+            where=lambda call, theirs, ours: (
+                accepted(call, theirs, ours)
+                and call.argument("kind") is not None
+                and call.argument("descending") is not None
+            ),
+        ),
+        "`kind` is ignored. NumPy has `descending` from 2.5 on, and takes one of them.",
+        "np.sort(array([1.0, 2.0]), kind='stable', descending=True)",
         varies=True,
     ),
     Difference(

@@ -219,7 +219,7 @@ REST = (
     ),
     Difference(
         "Complex numbers for real dtypes",
-        saying("complex numbers cannot become"),
+        saying("complex numbers cannot become", "a complex number cannot become"),
         "They are refused; NumPy warns and drops the imaginary part.",
         "xp.full((2,), 1j, 'float64')",
     ),

@@ -15,8 +15,8 @@ BY_NAME: dict[str, Kind] = {
     **dict.fromkeys("x a m v p z obj".split(), KINDS["array"]),
     **dict.fromkeys("y b x2 values".split(), KINDS["like"]),
     **dict.fromkeys(
-        "keepdims copy equal_nan rowvar bias density returned include_initial full_matrices "
-        "hermitian compute_uv upper increasing endpoint return_index return_inverse "
+        "keepdims copy descending equal_nan rowvar bias density returned include_initial "
+        "full_matrices hermitian compute_uv upper increasing endpoint return_index return_inverse "
         "return_counts return_indices assume_unique invert deg sparse retstep".split(),
         KINDS["flag"],
     ),
