@@ -40,7 +40,9 @@ from .batch_norm import *
 from .cloning import *
 from .configs import find as find
 from .configs import is_reference as is_reference
+from .configs import made as made
 from .configs import unknown_argument as unknown_argument
+from .configs import with_own_arguments as with_own_arguments
 from .convolutional import convolutions, resizing
 from .convolutional.convolutions import *
 from .convolutional.resizing import *

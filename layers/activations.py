@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import UnknownName
 from ..core.extend import Module, Op, near_names, ops, registry
-from .configs import find, reference
+from .configs import find, made, reference
 
 __all__ = ["NAMES", "OTHER_NAMES", "get", "serialize"]
 
@@ -68,18 +68,19 @@ def get(activation: Any) -> Callable[[Any], Any] | None:
     if activation is None or (isinstance(activation, str) and activation == "linear"):
         return None
     if isinstance(activation, dict):
-        found: Callable[[Any], Any] = find("activation", activation)
-        return found
+        chosen: Callable[[Any], Any] = find("activation", activation)
+        return chosen
     if isinstance(activation, str):
-        made = registry().find_named("activation", activation)
-        if made is None:
+        found = registry().find_named("activation", activation)
+        if found is None:
             known = ["linear", *registry().names_of("activation")]
             raise UnknownName(
                 f"unknown activation {activation!r}{near_names(activation, known)}; known: "
                 f"{', '.join(known)}, or pass any function of one tensor"
                 f"{registry().lacking(activation)}"
             )
-        return made() if isinstance(made, type) else made
+        chosen = made("activation", activation, found)
+        return chosen
     if isinstance(activation, type):
         name = activation.__name__
         raise TypeError(f"an activation is the class {name}; pass an object: {name}()")

@@ -37,6 +37,8 @@ def _causal(scores: Any) -> Any:
 class _Dotted(Configured):
     """Base class of layers that take ``[query, value]`` or ``[query, value, key]``."""
 
+    _gradtape_internal = "concat_score_weight scale scores set_dropout"
+
     _family = """
     Parameters
     ----------
@@ -345,6 +347,8 @@ class MultiHeadAttention(Configured, saved_as="layers.MultiHeadAttention"):
     >>> layer(gt.ones((3, 5, 8)), gt.ones((3, 7, 8))).shape
     (3, 5, 8)
     """
+
+    _gradtape_internal = "masked_arguments"
 
     keeps_mask = True
     names_elsewhere: ClassVar[Elsewhere] = {"pytorch": _IN_PYTORCH}

@@ -211,9 +211,8 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         shape = x.array.shape
         if shape is not None:
             self._check(shape, training and self.trainable)
-            if has_unknown_sizes(shape) and not known_size(
-                shape[self.axis]
-            ):  # one channel would broadcast
+            # one channel would broadcast
+            if has_unknown_sizes(shape) and not known_size(shape[self.axis]):
                 along = self.axis % len(shape)
                 channels = self.moving_mean.array.shape[0]
                 x = ops["reshape"](x, shape=(*shape[:along], channels, *shape[along + 1 :]))

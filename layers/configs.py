@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..core.errors import UnknownName
 from ..core.extend import near_names, registry, snake_case
 
-__all__ = ["Named", "create", "find", "is_reference", "reference", "serialized", "unknown_argument"]
+__all__ = [
+    "Named",
+    "create",
+    "find",
+    "is_reference",
+    "made",
+    "reference",
+    "serialized",
+    "unknown_argument",
+    "with_own_arguments",
+]
 
 
 class Named:
@@ -85,7 +96,27 @@ def create(kind: str, name: str, config: dict[str, Any] | None = None, also: str
             f"unknown {kind} {name!r}{near_names(name, names)}; known: "
             f"{', '.join(sorted(names))}{also}{known.lacking(name)}"
         )
-    return found(**(config or {})) if isinstance(found, type) else found
+    return made(kind, name, found, config or {})
+
+
+def made(kind: str, name: str, found: Any, config: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """Return an object of a class that a plugin provides under a name; any other value as it is.
+
+    Raises
+    ------
+    TypeError
+        If the class does not take the arguments; the message names it.
+    """
+    if not isinstance(found, type):
+        return found
+    try:
+        return found(**config)
+    except TypeError as error:
+        given = f"with {', '.join(config)}" if config else "without arguments; pass an object of it"
+        raise TypeError(
+            f"the {kind} {name!r} is the class {found.__name__}, which cannot be created {given}: "
+            f"{error}"
+        ) from error
 
 
 def reference(kind: str, given: Any) -> dict[str, Any] | None:
@@ -129,6 +160,7 @@ _MEANT = {
     "betas": "beta_1 and beta_2",
     "bias": "use_bias",
     "bidirectional": "gt.layers.Bidirectional",
+    "decay": "a schedule as learning_rate, such as gt.training.schedules.InverseTimeDecay",
     "dilation": "dilation_rate",
     "embedding_dim": "output_dim",
     "eps": "epsilon",
@@ -176,3 +208,59 @@ def unknown_argument(kind: type, name: str, more: Iterable[str] = ()) -> TypeErr
 
 def _has_init(kind: type) -> bool:
     return "__init__" in vars(kind) and kind is not object
+
+
+def with_own_arguments(made: Any, base: type, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a base class, with the arguments that subclasses add.
+
+    If a subclass defines ``get_config``, that adds them instead. Arguments of the base class that
+    the constructor does not take are left out if they have their defaults.
+
+    Parameters
+    ----------
+    made
+        An object.
+    base
+        The base class.
+    config
+        What the base class knows.
+
+    Raises
+    ------
+    TypeError
+        If a constructor has an argument that the object keeps no attribute for.
+    """
+    kind = type(made)
+    if any("get_config" in vars(cls) for cls in kind.__mro__[: kind.__mro__.index(base)]):
+        return config
+    found, taken = dict(config), set[str]()
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    for cls in kind.__mro__[: kind.__mro__.index(base)]:
+        if "__init__" not in vars(cls):
+            continue
+        parameters = list(inspect.signature(cls).parameters.values())
+        for name in [x.name for x in parameters if x.kind not in several]:
+            if name not in found and not hasattr(made, name):
+                raise TypeError(
+                    f"{kind.__name__}: its constructor takes {name!r}, but it keeps no attribute "
+                    f"of this name: set self.{name}, or define get_config()"
+                )
+            found.setdefault(name, getattr(made, name, None))
+        taken |= {x.name for x in parameters}
+        if all(x.kind is not inspect.Parameter.VAR_KEYWORD for x in parameters):
+            break  # it passes nothing on that it does not name
+    else:
+        return found
+    defaults = {x.name: x.default for x in inspect.signature(base).parameters.values()}
+    defaults["name"] = snake_case(kind.__name__)
+    return {
+        k: v
+        for k, v in found.items()
+        if k in taken or not _is(v, defaults.get(k, getattr(kind, k, several)))
+    }
+
+
+def _is(value: Any, default: Any) -> bool:
+    """Return whether an argument has its default value."""
+    plain = isinstance(value, (bool, int, float, str)) and type(value) is type(default)
+    return value is default or (plain and value == default)

@@ -28,6 +28,8 @@ __all__ = [
 class _Noisy(Configured):
     """Draws random numbers at each training call, and keeps the position in their sequence."""
 
+    _gradtape_internal = "*"
+
     _family = """
     Parameters
     ----------
@@ -351,6 +353,8 @@ class AlphaDropout(_Shaped, saved_as="layers.AlphaDropout"):
     >>> gt.layers.AlphaDropout(0.5, seed=0)([1.0, 2.0]).tolist()
     [1.0, 2.0]
     """
+
+    _gradtape_internal = "lowest"
 
     #: The limit of ``selu`` for inputs towards minus infinity.
     lowest: ClassVar[float] = -1.7580993408473766

@@ -75,7 +75,7 @@ class Initializer(Named):
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = "float32") -> NDArray[Any]:
         """Return an array of ``shape`` and ``dtype``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: define __call__(shape, dtype)")
 
 
 class Zeros(Initializer):
@@ -110,6 +110,8 @@ class Constant(Initializer):
 
 class _Random(Initializer):
     """Base class of random initializers; with a seed, each call gives the same values."""
+
+    _gradtape_internal = "*"
 
     seed: int | None
 
@@ -193,6 +195,8 @@ class VarianceScaling(_Random):
     distribution
         ``"truncated_normal"``, the default, ``"untruncated_normal"`` or ``"uniform"``.
     """
+
+    _gradtape_internal = "distribution mode scale"
 
     scale: float = 1.0
     mode: str = "fan_in"
@@ -360,6 +364,12 @@ def serialize(initializer: Any) -> Any:
         return initializer
     lost = {"name": str(getattr(initializer, "__name__", initializer)), "config": None}
     return reference("initializer", initializer) or lost
+
+
+def by_name(argument: str, value: Any) -> Any:
+    """Return an argument of a layer as JSON if it is an initializer, and any other as it is."""
+    meant = argument.endswith("initializer") and value is not None
+    return serialize(value) if meant or isinstance(value, Initializer) else value
 
 
 def is_one(value: Any) -> bool:

@@ -227,6 +227,8 @@ class RMSNormalization(_Scaled, saved_as="layers.RMSNormalization"):
     [[1.0, 1.0]]
     """
 
+    _gradtape_internal = "beta"
+
     names_elsewhere: ClassVar[Elsewhere] = {
         "pytorch": {"gamma": ("weight", None)},
         "keras": {"": ("rms_normalization", None)},

@@ -17,6 +17,7 @@ from ..core.extend import (
     sizes_differ,
 )
 from .base.calls import takes_training
+from .base.composed import Composed
 from .base.layer import Layer
 from .base.masks import call_with_mask, in_rank, mask_by_call
 from .base.symbolic import (
@@ -28,7 +29,6 @@ from .base.symbolic import (
     replaced,
     wrapped,
 )
-from .base.weights import CarriesStates
 
 __all__ = ["Input", "Model"]
 
@@ -86,7 +86,7 @@ def Input(
     return Tensor(Placeholder(sizes, kind, None, name))
 
 
-class Model(CarriesStates, Layer):
+class Model(Composed, Layer):
     """A graph of layers from inputs to outputs; or the base class of your own models.
 
     Parameters
@@ -161,15 +161,12 @@ class Model(CarriesStates, Layer):
             return [leaf for _, leaf in self.own_leaves() if isinstance(leaf, Layer)]
         found: list[Any] = vars(self)["layers"]
         # a graph runs the same layers whatever happens to the list, from which training takes them
-        return list(found) if "_gradtape_plan" in vars(self) else found
+        return LayersOfGraph(found) if "_gradtape_plan" in vars(self) else found
 
     @layers.setter
     def layers(self, value: list[Any]) -> None:
         if "_gradtape_plan" in vars(self) and "layers" in vars(self):
-            raise AttributeError(
-                f"model {self.name!r}: its graph has its layers; to change them, make another "
-                "model from its layers' outputs: gt.Model(model.inputs, ...)"
-            )
+            raise AttributeError(f"model {self.name!r}: {_OTHER_LAYERS}")
         vars(self)["layers"] = value
 
     @property
@@ -207,34 +204,6 @@ class Model(CarriesStates, Layer):
         """The outputs' shapes, with ``None`` for unknown sizes."""
         return map_structure(lambda x: x.shape, self.output)
 
-    def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
-        """Return a layer by its name, or by its index in :attr:`layers`.
-
-        Parameters
-        ----------
-        name
-            The layer's name.
-        index
-            Its index.
-
-        Raises
-        ------
-        ValueError
-            If there is no such layer, several have the name, or neither argument is given.
-        """
-        if index is not None:
-            if not -len(self.layers) <= index < len(self.layers):
-                raise ValueError(
-                    f"model {self.name!r} has {len(self.layers)} layers, but no index {index}"
-                )
-            return self.layers[index]
-        found = [layer for layer in self.layers if layer.name == name]
-        if len(found) == 1:
-            return found[0]
-        names = ", ".join(layer.name for layer in self.layers)
-        many = "several layers" if found else "no layer"
-        raise ValueError(f"model {self.name!r} has {many} of name {name!r}; it has: {names}")
-
     @property
     def hands_masks(self) -> bool:
         """Whether it passes masks along; not in a subclass with its own ``call``."""
@@ -269,6 +238,25 @@ class Model(CarriesStates, Layer):
             instead = ": rename its method forward to call" if hasattr(self, "forward") else ""
             raise NotImplementedError(f"{type(self).__name__} defines no call(){instead}")
         return self._gradtape_plan.run(x, training, f"model {self.name!r}", mask)
+
+
+_OTHER_LAYERS = (
+    "its graph has its layers; to change them, make another model from its layers' outputs: "
+    "gt.Model(model.inputs, ...)"
+)
+
+
+class LayersOfGraph(list[Any]):
+    """The layers of a graph: a list that cannot be changed in place, since the graph would not."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"layers of a Model: {_OTHER_LAYERS}; list(model.layers) is a copy")
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return list, (list(self),)
 
 
 class CallPlan:

@@ -9,16 +9,17 @@ from typing import Any, ClassVar
 from ..core.errors import TraceError
 from ..core.extend import Module, Tensor, keep_mask, mask_of, overridable
 from .base.calls import takes_training
+from .base.composed import Composed
 from .base.layer import Elsewhere, Layer
 from .base.masks import call_with_mask, in_rank, mask_by_call
 from .base.symbolic import Placeholder, is_placeholder, note_container
-from .base.weights import CarriesStates, check_part
+from .base.weights import check_part
 from .basic.simple import Activation
 
 __all__ = ["Sequential"]
 
 
-class Sequential(CarriesStates, Layer, saved_as="layers.Sequential"):
+class Sequential(Composed, Layer, saved_as="layers.Sequential"):
     """Apply layers one after another.
 
     Parameters

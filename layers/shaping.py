@@ -169,6 +169,8 @@ class RepeatVector(Configured, saved_as="layers.RepeatVector"):
 class _Merge(Configured):
     """A layer with at least two inputs, in a list or a tuple."""
 
+    _gradtape_internal = "* op"
+
     #: :meth:`compute_mask` passes masks on and makes none.
     makes_mask: ClassVar[bool] = False
 

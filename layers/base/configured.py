@@ -35,6 +35,8 @@ class Configured(Layer):
     else unchanged.
     """
 
+    _gradtape_internal = "*"
+
     _family = """
     Parameters
     ----------
@@ -157,9 +159,9 @@ def _arguments(kind: Any) -> dict[str, type]:
 
 
 def _serialized(name: str, value: Any) -> Any:
-    if name.endswith("initializer"):
-        return None if value is None else initializers.serialize(value)
-    return activations.serialize(value) if name.endswith("activation") else value
+    if name.endswith("activation"):
+        return activations.serialize(value)
+    return initializers.by_name(name, value)
 
 
 def positive(layer: Any, **given: Any) -> list[int]:

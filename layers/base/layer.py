@@ -34,7 +34,7 @@ from ...core.extend import (
     without_expressions,
 )
 from .. import initializers
-from ..configs import serialized
+from ..configs import serialized, with_own_arguments
 from .calls import building, by_policy, call_of
 from .symbolic import node_of
 from .weights import (
@@ -99,6 +99,15 @@ class Layer(Module):
     ...         return x * self.factor
     """
 
+    _gradtape_internal = (
+        "build_for_weights check_restored given_dtype hands_masks rules_given takes_policy"
+    )
+    _gradtape_hooks = (
+        "add_loss add_weight build build_part built compute_mask computes_in_float32 "
+        "defaults_elsewhere get_config keeps_mask makes_mask mark_built names_elsewhere ruled "
+        "shape_for_weights state_names takes_integers takes_one weight_names"
+    )
+
     #: The name of an attribute in other frameworks, and the order of its axes there, for
     #: :func:`gradtape.load_weights` and :func:`gradtape.save_weights`: ``{"pytorch": {"kernel":
     #: ("weight", (1, 0))}}``. Instead of the axes, a pair of functions of the layer and an array
@@ -134,7 +143,7 @@ class Layer(Module):
         "go_backwards", "return_sequences", "return_state",
     )  # fmt: skip
 
-    dtype: str | None
+    dtype: str | None = None  # of a class that does not call the constructor, too
 
     if TYPE_CHECKING:
         __call__: Callable[..., Tensor]  # made from the subclass's ``call``
@@ -405,6 +414,11 @@ class Layer(Module):
             The function applied to the weight after each training step: a name, an object of
             :mod:`gradtape.layers.constraints`, or a function of a tensor.
         """
+        if isinstance(shape, (str, int)):
+            raise TypeError(
+                f"add_weight: the shape is a tuple of sizes and comes first, got {shape!r}; as in "
+                'add_weight((3, 4), name="kernel")'
+            )
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
         if UNMADE in vars(self):
             return Variable.holding(np.broadcast_to(np.zeros((), kind), shape))
@@ -462,8 +476,20 @@ class Layer(Module):
         apply_constraints(self)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments: JSON values and functions, never modules."""
-        return {"name": self.name, "dtype": self.given_dtype, **self.rules_given()}
+        """Return the constructor's arguments: JSON values and functions, never modules.
+
+        The value of an argument that a subclass adds is that of the attribute of the same name. An
+        initializer becomes its name and configuration, which
+        :func:`gradtape.layers.initializers.get` takes.
+
+        Raises
+        ------
+        TypeError
+            If there is no such attribute: set it, or define ``get_config``.
+        """
+        known = {"name": self.name, "dtype": self.given_dtype, **self.rules_given()}
+        found = with_own_arguments(self, Layer, known)
+        return {name: initializers.by_name(name, value) for name, value in found.items()}
 
     def rules_given(self) -> dict[str, Any]:
         """Return the regularizers and constraints that the constructor received."""

@@ -69,7 +69,7 @@ class Placeholder:
         """The shape and dtype."""
         return TensorSpec(self.shape, self.dtype)
 
-    def gone(self) -> None:
+    def ended(self) -> None:
         """Return None: a placeholder can always be used."""
 
     def why_unknown(self) -> str:

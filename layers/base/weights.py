@@ -20,6 +20,7 @@ from ...core.extend import (
     current_backend,
     current_device,
     flatten,
+    freeze,
     in_precision,
     init_scope,
     known_size,
@@ -134,8 +135,9 @@ def build_with(layer: Any, shapes: Any, dtype: str | None, leaves: list[Any]) ->
     """
     state = vars(layer)
     before = dict(state)
+    is_new, parts = not layer.built, set(map(id, () if layer.trainable else layer.submodules))
     try:
-        if not layer.built:
+        if is_new:
             state["_gradtape_dtype"] = dtype
             with init_scope(), backend(_place(leaves)):
                 layer.build(shapes)
@@ -152,8 +154,11 @@ def build_with(layer: Any, shapes: Any, dtype: str | None, leaves: list[Any]) ->
         state.update(before)
         raise
     state[BUILT] = True
-    if not layer.trainable:
-        layer.trainable = False  # now that there are weights
+    if is_new and not layer.trainable:  # now that there are weights
+        freeze(layer)
+        for part in layer.submodules:
+            if id(part) not in parts:
+                part.trainable = False
 
 
 def _place(leaves: list[Any]) -> str:

@@ -38,6 +38,8 @@ __all__ = [
 
 
 class _Pooling(Spatial):
+    _gradtape_internal = "pool"
+
     _family = """
     Parameters
     ----------
@@ -131,6 +133,8 @@ class AveragePooling3D(_AveragePooling, rank=3, saved_as="layers.AveragePooling3
 
 
 class _Global(Spatial):
+    _gradtape_internal = "reduction"
+
     _family = """
     Parameters
     ----------
@@ -222,6 +226,8 @@ class GlobalAveragePooling3D(_GlobalAverage, rank=3, saved_as="layers.GlobalAver
 
 class _Edged(Spatial):
     """A layer with a width before and after each spatial axis."""
+
+    _gradtape_internal = "widths"
 
     takes_integers = True
 

@@ -30,6 +30,8 @@ class Spatial(Configured):
         spatial axes, and ``{8}`` for an 8 for each of them.
     """
 
+    _gradtape_internal = "* rank"
+
     rank: ClassVar[int]
     _member: ClassVar[str] = ""
     data_format: str
@@ -115,6 +117,8 @@ class Windowed(Spatial):
     kernels : tuple of str
         The attributes that hold the kernels; the first gives the number of input channels.
     """
+
+    _gradtape_internal = "*"
 
     _family = """
     Parameters

@@ -35,6 +35,11 @@ class Cell(Configured):
         The length of each state.
     """
 
+    _gradtape_internal = (
+        "bias bias_shape dropout gates initial_bias initial_states input_bias masked masks "
+        "next_states projected recurrent_dropout set_up state_is_output step"
+    )
+
     gates: ClassVar[int]
     #: Whether the first state after a step is its output; a class that defines ``step`` says so.
     state_is_output: ClassVar[bool] = False

@@ -45,6 +45,8 @@ class _Recurrent(RNN):
     A subclass names the class of its cells, ``cell=LSTMCell``, which makes its constructor.
     """
 
+    _gradtape_internal = "set_up"
+
     _family = """
     Parameters
     ----------

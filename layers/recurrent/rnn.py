@@ -50,6 +50,8 @@ class StackedRNNCells(Configured, saved_as="layers.StackedRNNCells"):
     (3, 2)
     """
 
+    _gradtape_internal = "initial_states masks state_dtypes"
+
     takes_integers = True
     takes_policy = False
     cells: list[Any]

@@ -296,3 +296,48 @@ def test_a_layer_may_say_that_it_is_built() -> None:
     layer(X)
     layer.mark_built(False)
     assert not layer.built
+
+
+def test_nothing_trains_below_frozen_modules_inside_either() -> None:
+    body = Sequential([Dense(4), Dense(3)])
+    net = Sequential([body, Dense(1)])
+    net(X)
+    asked = gt.function(lambda x: len(net.trainable_variables))
+    body.trainable = False
+    body.layers[1].trainable = True  # as in Keras
+    assert len(net.trainable_variables) == asked(X) == 2
+    with pytest.raises(ValueError, match=r"'layers/0', which holds it, is frozen; thaw that first"):
+        net.set_trainable(True, "layers/0/layers/1")
+    net.set_trainable(True, "layers/0")
+    assert len(net.trainable_variables) == asked(X) == 6
+    net.set_trainable(False, "layers/0/layers/0")
+    assert len(net.trainable_variables) == asked(X) == 4
+    net.trainable = False
+    with pytest.raises(ValueError, match="since the module itself is frozen"):
+        net.set_trainable(True, "layers/1")
+
+
+def test_a_variable_that_is_also_outside_a_frozen_module_trains() -> None:
+    net = Sequential([Dense(3), Dense(3)])
+    net(X)
+    outer = gt.Module("outer")
+    outer.net, outer.kernel = net, net.layers[0].kernel
+    net.trainable = False
+    net.layers[0].kernel.trainable = True
+    assert outer.trainable_variables == (net.layers[0].kernel,)
+    assert net.trainable_variables == ()
+
+
+def test_files_keep_what_trains_inside_frozen_modules(tmp_path: Path) -> None:
+    net = model()
+    net.trainable = False
+    net.layers[0].bias.trainable = True
+    net.layers[2] = Dense(1)
+    net(X)
+    gt.save(net, tmp_path / "net.h5")
+    assert gt.saving.verify(tmp_path / "net.h5").ok
+    loaded = gt.load(tmp_path / "net.h5")
+    loaded(X)
+    assert [v.trainable for v in loaded.variables] == [v.trainable for v in net.variables]
+    loaded.trainable = net.trainable = True
+    assert [v.trainable for v in loaded.variables] == [v.trainable for v in net.variables]

@@ -57,6 +57,13 @@ def test_a_model_tells_what_it_is_made_of(net: Any) -> None:
         net.get_layer(index=6)
 
 
+def test_a_sequence_finds_its_layers_too() -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(3, name="hidden"), gt.layers.Dense(1)])
+    assert model.get_layer("hidden") is model.get_layer(index=-2) is model.layers[0]
+    with pytest.raises(ValueError, match="has no layer of name 'head'; it has: hidden, dense"):
+        model.get_layer("head")
+
+
 def test_inputs_come_by_place_or_by_name(net: Any) -> None:
     expected = net([A, B])["first"].numpy()
     np.testing.assert_array_equal(net({"two": B, "one": A})["first"].numpy(), expected)
@@ -192,8 +199,14 @@ def test_a_model_may_be_a_class() -> None:
 
 def test_the_list_of_the_layers_does_not_change_the_graph(net: Any) -> None:
     count, want = len(net.trainable_variables), net([A, B])["first"]
-    net.layers.pop()
-    net.layers[0] = L.Dense(7)
+    with pytest.raises(TypeError, match="make another model"):
+        net.layers.pop()
+    with pytest.raises(TypeError, match="make another model"):
+        net.layers[0] = L.Dense(7)
+    copied = list(net.layers)
+    copied.pop()
+    assert type(net.layers[:1]) is list
+    assert copy.copy(net.layers) == copied + net.layers[-1:]
     with pytest.raises(AttributeError, match="make another model"):
         net.layers = []
     np.testing.assert_array_equal(net([A, B])["first"], want)

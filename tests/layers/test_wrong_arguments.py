@@ -21,6 +21,7 @@ from gradtape import layers, training
         (lambda: layers.Conv2D(3, 3, stride=2), "Conv2D takes no argument 'stride'; use strides"),
         (lambda: layers.LSTM(3, num_layers=2), "'num_layers'; use several layers"),
         (lambda: training.SGD(lr=0.1), "SGD takes no argument 'lr'; use learning_rate"),
+        (lambda: training.Adam(decay=1e-3), "'decay'; use a schedule as learning_rate"),
         (lambda: training.Adam(betas=(0.9, 0.99)), "'betas'; use beta_1 and beta_2"),
         (lambda: training.AdamW(weight_decy=0.1), "'weight_decy'; use weight_decay"),
         (lambda: layers.Sequential(layers.Dense(3), layers.Dense(2)), "its layers in a list"),
@@ -31,6 +32,21 @@ from gradtape import layers, training
 def test_a_wrong_argument_is_told_with_the_right_one(make: Any, said: str) -> None:
     with pytest.raises(TypeError, match=said):
         make()
+
+
+@pytest.mark.parametrize("shape", ["kernel", 4])
+def test_a_weight_begins_with_its_shape(shape: Any) -> None:
+    with pytest.raises(TypeError, match=rf"add_weight: .* comes first, got {shape!r}; as in add_w"):
+        layers.Layer().add_weight(shape, (4, 1))
+
+
+def test_a_module_with_a_call_of_layers_says_what_it_lacks() -> None:
+    class Net(gt.Module):
+        def call(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(TypeError, match=r"Net defines call, .* of a Module, .* from Model"):
+        Net()(gt.ones(2))  # type: ignore[operator]
 
 
 def test_a_model_needs_inputs_and_outputs() -> None:
@@ -55,6 +71,12 @@ def test_a_model_needs_inputs_and_outputs() -> None:
         (layers, "Linear", "gt.layers.Dense"),
         (layers, "MaxPool2d", "gt.layers.MaxPooling2D"),
         (layers, "AvgPool1D", "gt.layers.AveragePooling1D"),
+        (layers, "RandomFlip", "use gt.image.random_flip_left_right, in a function for gt.data"),
+        (layers, "TextVectorization", "use gt.data.Tokenizer and gt.data.pad_sequences"),
+        (layers, "InputSpec", "'InputSpec'; leave it out: a layer refuses other sizes"),
+        (gt.datasets, "mnist", "use gt.datasets.load_digits.., or arrays that you read"),
+        (gt, "applications", "use gt.layers, and gt.load_weights"),
+        (training, "SwapEMAWeights", "use an optimizer with use_ema=True"),
         (training, "CrossEntropyLoss", "SparseCategoricalCrossentropy"),
     ],
 )
