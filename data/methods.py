@@ -163,7 +163,7 @@ class CreatingMethods:
             Whether the first line has the columns' names. True by default.
         missing
             The number to use for empty values in columns of floats. By default, they raise an
-            error.
+            error. Empty labels always raise an error.
         encoding
             The encoding of the file. ``"utf-8"`` by default.
 

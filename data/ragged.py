@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.extend import Tensor, as_tensor, ops
+from ..core.extend import NUMPY, Tensor, as_tensor, ops
 
 __all__ = ["RaggedTensor"]
 
@@ -88,7 +88,7 @@ class RaggedTensor:
         count = least if nrows is None else int(nrows)
         if count < least or (least and rows[0] < 0):
             raise ValueError(f"from_value_rowids: {rows.tolist()} are not all rows of {count}")
-        return cls.from_row_lengths(values, np.bincount(rows, minlength=count))
+        return cls.from_row_lengths(values, NUMPY.bincount(rows, minlength=count))
 
     @classmethod
     def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None) -> Self:
@@ -193,7 +193,9 @@ class RaggedTensor:
 
     def value_rowids(self) -> Tensor:
         """Return the number of the row of each value."""
-        return as_tensor(np.repeat(np.arange(len(self), dtype=self._splits.dtype), self._lengths))
+        return as_tensor(
+            NUMPY.repeat(np.arange(len(self), dtype=self._splits.dtype), self._lengths)
+        )
 
     @property
     def _lengths(self) -> Any:

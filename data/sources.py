@@ -364,6 +364,7 @@ class Columns(Source):
             for name, words in vocabulary.items()
         }
         self.columns = columns
+        self.told: set[str] = set()
 
     def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield a dictionary for each line."""
@@ -414,6 +415,11 @@ class Columns(Source):
                 )
             return np.asarray(words[text])
         dtype = self.dtypes.get(name, np.dtype("float32"))
+        if not text.strip() and name in self.asked and self.missing is not None:
+            raise ValueError(
+                f"{self.path}, line {line}: column {name!r} is empty, and missing= replaces no "
+                "labels; remove the line, or read the file without label=, filter, and map"
+            )
         if not text.strip() and (self.missing is None or dtype.kind not in "f"):
             raise ValueError(
                 f"{self.path}, line {line}: column {name!r} is empty; for columns of floats, pass "
@@ -426,6 +432,8 @@ class Columns(Source):
                 found = np.asarray(given, dtype)
             if dtype.kind == "f" and np.isinf(found) and not np.isinf(given):
                 raise OverflowError
+            if abs(given) > 2**24 and name not in self.dtypes:
+                self._report_rounded(name, text.strip(), found, line)
             return found
         except OverflowError:
             raise ValueError(
@@ -437,6 +445,17 @@ class Columns(Source):
                 f"{self.path}, line {line}: {text!r} in column {name!r} is not a number; for "
                 f"words, pass vocabulary={{{name!r}: [...]}}"
             ) from None
+
+    def _report_rounded(self, name: str, text: str, found: Any, line: int) -> None:
+        """Warn once of each column whose integers, such as times, lose digits."""
+        if name in self.told or not text.lstrip("+-").isdecimal() or int(text) == int(found):
+            return
+        self.told.add(name)
+        warn_user(
+            f"{self.path}, line {line}: {text} in column {name!r} becomes {found:.0f} in "
+            f"{found.dtype}; to keep all digits, pass dtypes={{{name!r}: 'int64'}}",
+            UserWarning,
+        )
 
 
 def _numbers_of(words: Any, what: str) -> dict[str, int]:

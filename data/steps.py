@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.extend import flatten, map_structure
+from ..core.extend import can_start_threads, flatten, map_structure
 from .arrays import arrays_of, gathered, owned, rows_of
 from .shuffling import Shuffle
 from .sources import Indexed, Source, SourceStep
@@ -101,7 +101,7 @@ class Map(SourceStep):
 
     def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the function's results, in order."""
-        if self.threads < 2:
+        if self.threads < 2 or not can_start_threads():
             for element in self.source.elements():  # map() would end at a StopIteration
                 yield self._one(element, keep)
             return
@@ -412,7 +412,7 @@ class Interleave(SourceStep):
 
 
 class Prefetch(SourceStep):
-    """Prepares elements in advance in a thread."""
+    """Prepares elements in advance in a thread; where no thread can start, one at a time."""
 
     def __init__(self, source: Source, count: int) -> None:
         super().__init__(source)
@@ -420,6 +420,9 @@ class Prefetch(SourceStep):
 
     def elements(self, keep: bool = False) -> Iterator[Any]:
         """Yield the elements; raise an exception of the thread at the element that caused it."""
+        if not can_start_threads():
+            yield from self.source.elements(keep)
+            return
         made: queue.Queue[tuple[bool, Any]] = queue.Queue(self.count)
         ended = threading.Event()
 

@@ -52,7 +52,9 @@ __all__ = [
     "summary",
 ]
 __all__ += callbacks.__all__
-__all__ += optimizers.__all__
+__all__ += optimizers.adaptive.__all__
+__all__ += optimizers.classic.__all__
+__all__ += optimizers.lbfgs.__all__
 
 # checkpoints are in saving, which imports training
 publish(__name__, above={".saving.checkpoints": "Checkpoint CheckpointManager RestoreReport"})

@@ -29,10 +29,12 @@ from .names import name_of
 
 __all__ = [
     "FirstBatchChecks",
+    "check_columns",
     "check_labels",
     "check_restored",
     "check_used",
     "sum_to_one",
+    "warn_of_own_step",
     "warn_of_padding",
     "warn_of_shuffled",
     "warn_of_sorted",
@@ -108,6 +110,30 @@ def warn_of_sorted(kind: Kind | None, y: Any, held_out: Any) -> None:
             "first, or give validation_data",
             UserWarning,
         )
+
+
+def check_columns(data: Any, held_out: Any) -> None:
+    """Raise if data frames for validation have the columns of those for training in another order.
+
+    Columns are taken by position.
+
+    Raises
+    ------
+    ValueError
+        The message has both orders.
+    """
+    if not all(isinstance(x, tuple) and x for x in (data, held_out)):
+        return
+    for i, (ours, theirs) in enumerate(zip(data, held_out)):
+        if not all(hasattr(type(x), "columns") for x in (ours, theirs)):
+            continue
+        names, others = [*map(str, ours.columns)], [*map(str, theirs.columns)]
+        if names != others and sorted(names) == sorted(others):
+            raise ValueError(
+                f"fit: {'xyw'[i % 3]} of validation_data has the columns of data in another order, "
+                f"and columns are taken by position: {others}, not {names}; reorder them: "
+                "validation[train.columns]"
+            )
 
 
 def warn_of_shuffled(model: Any) -> None:
@@ -314,6 +340,7 @@ class FirstBatchChecks(Recorder):
         self._predictions.add(predicted.id)
         if kind is not None or losses.is_named(loss):
             self._check_shapes(y.array.shape, predicted.array.shape, kind)
+        self._check_several_units(predicted)
         if kind is None or predicted.dtype.kind != "f" or not predicted.size:
             return
         values = to_numpy(predicted.array)
@@ -356,6 +383,16 @@ class FirstBatchChecks(Recorder):
                 f"have shape {y}; use loss='sparse_categorical_crossentropy'"
             )
 
+    def _check_several_units(self, predicted: Tensor) -> None:
+        """Warn if the model ends in a softmax over one value, which is 1 whatever the weights."""
+        one = bool(predicted.size) and predicted.shape[-1:] == (1,)
+        if one and self._origin(predicted) == "softmax" and (to_numpy(predicted.array) == 1).all():
+            warn_user(
+                f"{self.method}: the model ends in a softmax over one value, which is 1 for every "
+                "input; use a sigmoid for one unit, or a unit for each class",
+                UserWarning,
+            )
+
     def _origin(self, x: Tensor) -> str:
         """Return the op that a value comes from, ignoring those that only rearrange it."""
         nothing = "", False, None
@@ -377,3 +414,18 @@ def _object_named(function: str) -> str:
     """Return the name of a loss function's class, such as ``losses.BinaryCrossentropy``."""
     words = function.removesuffix("_from_logits").split("_")
     return "losses." + "".join(word.capitalize() for word in words)
+
+
+#: The methods of Keras's models by which functions they are for.
+_OWN_STEPS = {"fit": "train_step", "evaluate": "test_step", "predict": "predict_step"}
+
+
+def warn_of_own_step(model: Any, method: str) -> None:
+    """Warn if a class of the user has a step that this function does not call."""
+    name, kind = _OWN_STEPS.get(method, ""), type(model)
+    if hasattr(kind, name) and not getattr(kind, "_gradtape_calls_steps", False):
+        warn_user(
+            f"{method}: {type(model).__name__}.{name} is never called; write a loop with a tape, "
+            "and compile its step with gradtape.function",
+            UserWarning,
+        )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.extend import Module
 from .callbacks import BackupAndRestore, Callback, given
-from .checks import warn_of_sorted
+from .checks import check_columns, warn_of_sorted
 from .data import BATCH_SIZE, Batches, Examples, as_dataset, expected, first_batches
 from .loss_scaling import LossScaleOptimizer
 from .names import as_count, data_in_one
@@ -19,7 +19,6 @@ from .runs.epochs import run_epochs
 from .runs.resuming import Run, as_epochs
 from .runs.session import History
 from .runs.trainer import ranks_and_trainer
-from .threads import warn_once_of_threads
 
 __all__ = ["fit"]
 
@@ -196,10 +195,11 @@ def fit(
 
     A checkpoint keeps the model, the optimizer, ``gt.random``, the order of the examples, the
     values of the epoch so far and the history. For each callback that is an object, it keeps the
-    result of ``state_dict()``. Without that method, it keeps those attributes with plain values
-    that the run changed after ``on_train_begin``. For data with a ``state_dict()``, it keeps the
-    state at the beginning of the epoch. To resume, batches of an iterable that were trained on are
-    read again and skipped, so they must come in the same order. An iterator cannot be resumed.
+    result of ``state_dict()``. Without that method, it keeps those attributes that the run changed
+    after ``on_train_begin``, and warns of changes that no file can hold. For data with a
+    ``state_dict()``, it keeps the state at the beginning of the epoch. To resume, batches of an
+    iterable that were trained on are read again and skipped, so they must come in the same order.
+    An iterator cannot be resumed.
 
     With ``distributed``, losses, metrics and random numbers are those of the whole batch, as in one
     process. Only rank 0 shows progress and writes files: checkpoints, and those of ``CSVLogger``,
@@ -219,6 +219,7 @@ def fit(
     ranks, kind = ranks_and_trainer(distributed, "fit")
     ranks.agree_on("fit", _to_agree_on(options))
     trainer = _trainer(options, kind, shows=bool(options.verbose) and ranks.first)
+    trainer.looks_at_threads = ranks.first
     dataset, held_out = map(ranks.shares, _datasets(options, trainer.check))
     _look_at_labels(trainer, dataset, held_out if validation_split else None)
     run = Run(
@@ -237,8 +238,6 @@ def fit(
     )
     often, steps = _validations(options, held_out)
     _announce(run, trainer, held_out, steps)
-    if ranks.first:
-        warn_once_of_threads()
     shown = int(options.verbose) if ranks.first else 0
     history = run_epochs(run, held_out, shown, often, steps)
     complete = bool(history.epoch) and not (history.interrupted or steps_per_epoch)
@@ -330,6 +329,7 @@ def _datasets(
     if held_out is not None:
         if split:
             raise ValueError("fit: give validation_data or validation_split, not both")
+        check_columns(options.data, held_out)
         return dataset, as_dataset(held_out, size, passes, "validation_data", check)
     if not split:
         return dataset, None

@@ -98,8 +98,9 @@ class LossScaleOptimizer(Optimizer, saved_as="mixed_precision.LossScaleOptimizer
         inner = optimizers.get(inner_optimizer)
         if isinstance(inner, LossScaleOptimizer):
             raise TypeError("LossScaleOptimizer: the inner optimizer already scales losses")
-        if isinstance(inner, optimizers.LBFGS):
-            raise TypeError("LossScaleOptimizer: LBFGS evaluates losses itself; train in float32")
+        if not getattr(inner, "takes_gradients", True):
+            kind = type(inner).__name__
+            raise TypeError(f"LossScaleOptimizer: {kind} evaluates losses itself; train in float32")
         if not LEAST <= initial_scale <= LARGEST:
             raise ValueError(
                 f"LossScaleOptimizer: initial_scale must be from {LEAST:.3g} to {LARGEST:.3g}, got "

@@ -12,9 +12,10 @@ from ..core.extend import (
     flatten,
     pack_like,
     scope_of,
+    unlike,
 )
 from .data import Batches, Examples, as_dataset, expected, first_batches
-from .names import as_count, data_in_one
+from .names import MEANT, as_count, data_in_one
 from .runs.trainer import Trainer, ranks_and_trainer
 
 __all__ = ["evaluate", "predict"]
@@ -100,6 +101,7 @@ def evaluate(
     return trainer.evaluate(first_batches(dataset, steps))
 
 
+@unlike(MEANT)
 def predict(
     model: Module,
     x: Any,

@@ -10,9 +10,18 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.extend import snake_case
+from ..core.extend import ADVICE, snake_case
 
-__all__ = ["as_count", "data_in_one", "did_you_mean", "name_of", "nearest", "stated"]
+__all__ = [
+    "MEANT",
+    "as_count",
+    "codeless",
+    "data_in_one",
+    "did_you_mean",
+    "name_of",
+    "nearest",
+    "stated",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,6 +47,28 @@ def stated(measure: Any, attribute: str) -> Any:
     found = getattr(measure, "__dict__", {}).get(attribute)
     wrapped = getattr(measure, "__dict__", {}).get("__wrapped__")
     return None if getattr(wrapped, attribute, None) is not None else found
+
+
+def codeless(value: Any, method: str, kind: str) -> str:
+    """Return why a module that was loaded without its class is not one of a kind; else nothing.
+
+    Parameters
+    ----------
+    value
+        Any object.
+    method
+        What it would need.
+    kind
+        The kind, such as ``"optimizer"``.
+    """
+    if not (hasattr(type(value), "class_name") and hasattr(type(value), "untraced")):
+        return ""
+    reason = value.untraced.get(method)
+    return (
+        f": its file was saved from the class {value.class_name} and has no {method!r}"
+        f"{f' ({reason})' if reason else ''}. Load it where a plugin provides that class "
+        f"(gradtape_modules), or create another {kind} and restore a Checkpoint"
+    )
 
 
 # -- unknown names --------------------------------------------------------------------------------
@@ -96,23 +127,34 @@ def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
             )
         for key in kwargs.keys() - {"model", "data", *known}:
             instead = did_you_mean(key, known) + ", ".join(known)
-            instead = f"; use {_MEANT[key]}" if key in _MEANT else instead
+            if key in MEANT:
+                instead = f"; {'' if MEANT[key].startswith(ADVICE) else 'use '}{MEANT[key]}"
             raise TypeError(f"{name} takes no argument {key!r}{instead}")
         return function(*args, **kwargs)
 
     return wrapper
 
 
+_THREADS = (
+    "a gradtape.data.Dataset, whose map(..., num_parallel_calls=) and prefetch(n) have threads"
+)
 #: What to use for arguments of other libraries.
-_MEANT = {
+MEANT = {
+    "callbacks": "leave it out: only fit calls callbacks",
     "criterion": "loss",
     "device": "model.to(place), before this call",
     "learning_rate": "optimizer=gradtape.training.Adam(rate)",
     "lr": "optimizer=gradtape.training.Adam(rate)",
+    "max_queue_size": _THREADS,
     "n_epochs": "epochs",
     "nb_epoch": "epochs",
     "num_epochs": "epochs",
+    "return_dict": "leave it out: the result is a dictionary",
+    "sample_weight": "the third part of the data: (x, y, sample_weight)",
+    "use_multiprocessing": _THREADS,
     "val_data": "validation_data",
+    "verbose": "leave it out: only fit shows its progress",
+    "workers": _THREADS,
 }
 
 

@@ -88,12 +88,18 @@ class Compiled:
                     update(metrics[name], labels, output, share if name in head.weighted else None)
 
 
+#: What a subclass may define itself.
+_STEPS = "train_step test_step predict_step compute_loss compute_metrics".split()
+
+
 class Stepping:
     """A mixin for models with their own training steps; methods have Keras's names.
 
     :func:`fit` in this module calls ``train_step`` and ``test_step``. The methods here do what
     :func:`gradtape.training.fit` does. A subclass overrides them, or the methods that they call.
     """
+
+    _gradtape_calls_steps = True
 
     def _set_goals(self, optimizer: Any, **goals: Any) -> None:
         """Set the optimizer, and what the steps minimise and measure, as for :class:`Compiled`."""
@@ -114,6 +120,10 @@ class Stepping:
     def _has_own(self, *names: str) -> bool:
         """Return whether a subclass defines any of these methods itself."""
         return any(getattr(type(self), name) is not getattr(Stepping, name) for name in names)
+
+    def _own_steps(self) -> list[str]:
+        """Return the names of the steps that a subclass defines itself."""
+        return [name for name in _STEPS if self._has_own(name)]
 
     @overridable  # a model may have its own attribute of this name, for its own training loop
     def optimizer(self) -> Any:

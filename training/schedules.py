@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.extend import Module, as_tensor, complete_docstring, ops
+from ..layers import with_own_arguments
 
 __all__ = [
     "CosineDecay",
@@ -49,6 +50,8 @@ class LearningRateSchedule(Module):
     0.25
     """
 
+    _gradtape_hooks = "call get_config"
+
     _family = """
     Parameters
     ----------
@@ -84,7 +87,7 @@ class LearningRateSchedule(Module):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         given = {k: v for k, v in vars(self).items() if not k.startswith("_")}
-        return {**given, "name": self.name}
+        return with_own_arguments(self, LearningRateSchedule, {**given, "name": self.name})
 
 
 def _steps(schedule: Any, **given: Any) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import math
 import statistics
-import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..core.errors import BackendUnavailable, ThreadsWarning
-from ..core.extend import cores, quota, warn_user
+from ..core.extend import backend_of, cores, flatten, quota, warn_user
 from ..plugins.numpy.backend import limit_threads, pools
 
 __all__ = ["COSTLY", "blas_threads", "too_many", "usable_cores", "warn_once_of_threads"]
@@ -20,6 +20,12 @@ __all__ = ["COSTLY", "blas_threads", "too_many", "usable_cores", "warn_once_of_t
 COSTLY = 1.3
 # What the measurement may take with each number of threads, in seconds.
 _TIME = 0.005
+# How often threads must be found costly, so that one busy moment is not enough.
+_ROUNDS = 2
+# What a product must lose, in seconds: BLAS computes smaller ones with one thread.
+_LOSS = 2e-5
+# The greatest size of a matrix to measure: products of larger ones have the same problem.
+_LARGEST = 512
 
 
 class _Process:
@@ -57,17 +63,50 @@ def too_many(threads: int, usable: float) -> str | None:
     )
 
 
-def cost_of_threads() -> float:
+def largest_product(variables: Iterable[Any], x: Any) -> tuple[int, int, int] | None:
+    """Return the sizes of the largest matrix product in a model, about; None if there is none.
+
+    Parameters
+    ----------
+    variables
+        The model's variables. Those with several axes are matrices, whose last axis has the units.
+        On a GPU they do not count.
+    x
+        A batch of inputs. All axes but the last one are rows, as in a convolution or a recurrent
+        layer.
+    """
+    shapes = [v.shape for v in variables if len(v.shape) > 1 and backend_of(v.array).host]
+    rows = max((math.prod(leaf.shape[:-1]) for leaf in flatten(x) if leaf.shape), default=1)
+    products = [(rows, math.prod(shape[:-1]), shape[-1]) for shape in shapes]
+    if not products:
+        return None
+    m, k, n = max(products, key=math.prod)
+    return min(m, _LARGEST), min(k, _LARGEST), min(n, _LARGEST)
+
+
+def cost_of_threads(sizes: tuple[int, int, int]) -> float:
     """Return how many times as long a matrix product takes with all threads as with one.
 
-    Both are timed on matrices of a small network. This takes about ten milliseconds, or as long as
-    two products with all threads if these take longer.
+    It is the least of several measurements, and 1 if the difference is negligible. A measurement
+    takes about ten milliseconds, or as long as two products with all threads if these take longer.
+    The first one that finds threads cheap is the last.
+
+    Parameters
+    ----------
+    sizes
+        The rows and columns of the first matrix, and the columns of the second.
     """
-    a, b = np.ones((128, 256), np.float32), np.ones((256, 256), np.float32)
-    every = _median_time(a, b)
-    with limit_threads(1):
-        one = _median_time(a, b)
-    return every / one
+    m, k, n = sizes
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    least = math.inf
+    for _ in range(_ROUNDS):
+        every = _median_time(a, b)
+        with limit_threads(1):
+            one = _median_time(a, b)
+        least = min(least, every / one if every - one > _LOSS else 1.0)
+        if least <= COSTLY:
+            break
+    return least
 
 
 def _median_time(a: Any, b: Any) -> float:
@@ -83,10 +122,15 @@ def _median_time(a: Any, b: Any) -> float:
     return statistics.median(times)
 
 
-def warn_once_of_threads() -> None:
-    """Warn if training takes longer because of threads: once in a process, before the first epoch.
+def warn_once_of_threads(variables: Iterable[Any], x: Any) -> None:
+    """Warn if training takes longer because of threads: once in a process, in the first step.
 
-    The warning contains the line that mends it. Nothing is measured if BLAS has one thread.
+    The warning says what to do. Nothing is measured if BLAS has one thread.
+
+    Parameters
+    ----------
+    variables, x
+        The model's variables and a batch of inputs, whose sizes matter.
     """
     if _Process.looked:
         return
@@ -97,17 +141,15 @@ def warn_once_of_threads() -> None:
     usable = usable_cores()
     wrong, fewer = too_many(threads, usable), max(1, int(usable))
     if wrong is None:
-        ratio, fewer = cost_of_threads(), 1
+        sizes = largest_product(variables, x)
+        ratio, fewer = 1.0 if sizes is None else cost_of_threads(sizes), 1
         if ratio <= COSTLY:
             return
         wrong = (
-            f"with {threads} threads, a matrix product takes {ratio:.1f} times as long as with "
-            "one: other processes use the cores, and threads that wait for them spin."
+            f"other processes use the cores, so a matrix product of this model takes {ratio:.1f} "
+            f"times as long with {threads} threads as with one."
         )
-    script = os.path.basename(sys.argv[0]) if sys.argv else ""
-    script = script if script.endswith(".py") else "train.py"
     warn_user(
-        f"fit: {wrong} Start Python with OMP_NUM_THREADS={fewer} python {script}, or call "
-        f"gt.limit_threads({fewer}) before fit; 'gradtape doctor' measures more",
+        f"fit: {wrong} Call gt.limit_threads({fewer}) before fit, or set OMP_NUM_THREADS={fewer}",
         ThreadsWarning,
     )

@@ -321,9 +321,8 @@ def print_for_ranks(
 ) -> None:
     """Print lines on standard error, each with a prefix of its ranks and their hosts."""
     ranks = [ranks] if isinstance(ranks, int) else ranks
-    sys.stderr.write(
-        prefixed(text, ranks, size, [hosts[r] for r in ranks])
-    )  # in one call, so that ranks do not mix
+    # in one call, so that ranks do not mix
+    sys.stderr.write(prefixed(text, ranks, size, [hosts[r] for r in ranks]))
     sys.stderr.flush()
 
 

@@ -267,7 +267,8 @@ def test_arrays_that_nobody_else_holds_are_not_copied() -> None:
     ):
         made.clear()
         kept = list(data.as_numpy_iterator())
-        assert [x["a"][0].__array_interface__["data"][0] for x in kept] == made
+        # two threads begin in any order
+        assert {x["a"][0].__array_interface__["data"][0] for x in kept} == {*made}
 
 
 def test_a_debugger_that_reads_variables_at_import_changes_nothing() -> None:

@@ -222,9 +222,187 @@ def test_a_degenerate_loss_gets_its_minimum_or_words(name: str, search: str | No
         assert least is None or after <= least + 5e-2
 
 
-def test_variables_take_turns() -> None:
+@pytest.mark.parametrize("options", [{}, {"learning_rate": 0.3, "line_search": None}])
+def test_variables_take_turns(options: dict[str, Any]) -> None:
     a, b = gt.Variable([1.0, 2.0]), gt.Variable(3.0)
-    optimizer = LBFGS()
-    for chosen in ([a], [b], [a, b], [b]):
+    optimizer = LBFGS(**options)
+    for chosen in ([a], [b], [a, b], [b], [a, b], [a, b]):
         optimizer.minimize(lambda: gt.sum(a * a) + (b - 1.0) ** 2, chosen)
-    np.testing.assert_allclose([*a.numpy(), b.item()], [0.0, 0.0, 1.0], atol=1e-4)
+    np.testing.assert_allclose([*a.numpy(), b.item()], [0.0, 0.0, 1.0], atol=1e-2)
+
+
+# -- calls that cannot be what was meant ----------------------------------------------------------
+
+
+def regression(dropout: float = 0.0) -> tuple[gt.Module, Any, Any]:
+    gt.random.set_seed(0)
+    model = gt.layers.Sequential(
+        [gt.layers.Dense(8, activation="tanh"), gt.layers.Dropout(dropout), gt.layers.Dense(1)]
+    )
+    x = RANDOM.standard_normal((60, 3)).astype("float32")
+    model(x)
+    return model, x, np.sin(x[:, :1])
+
+
+@pytest.mark.parametrize("compile", ["auto", True, False])
+def test_fit_refuses_it_before_anything_runs(compile: Any) -> None:
+    model, x, y = regression()
+    before = [v.numpy() for v in model.variables]
+    with pytest.raises(TypeError, match=r"fit: LBFGS evaluates .* LBFGS\(\)\.minimize\(loss"):
+        gt.training.fit(model, (x, y), loss="mse", optimizer=LBFGS(), compile=compile)
+    for old, v in zip(before, model.variables, strict=True):
+        np.testing.assert_array_equal(old, v.numpy())
+
+
+def test_an_optimizer_of_a_plugin_may_say_that_it_evaluates_losses() -> None:
+    class Searching(gt.training.SGD):
+        takes_gradients = False
+
+    model, x, y = regression()
+    with pytest.raises(TypeError, match="fit: Searching evaluates the loss"):
+        gt.training.fit(model, (x, y), loss="mse", optimizer=Searching())
+    with pytest.raises(TypeError, match="Searching evaluates losses itself"):
+        gt.mixed_precision.LossScaleOptimizer(Searching())
+
+
+def test_a_loss_that_differs_from_call_to_call_is_refused() -> None:
+    model, x, y = regression(dropout=0.5)
+    before = [v.numpy() for v in model.trainable_variables]
+    with pytest.raises(ValueError, match=r"for the same variables.*training=False"):
+        LBFGS().minimize(
+            lambda: gt.mean((model(x, training=True) - y) ** 2), model.trainable_variables
+        )
+    for old, v in zip(before, model.trainable_variables, strict=True):
+        np.testing.assert_array_equal(old, v.numpy())
+    optimizer = LBFGS(0.01, line_search=None)
+    with pytest.warns(RuntimeWarning, match="for the same variables, so changes of its gradient"):
+        optimizer.minimize(
+            lambda: gt.mean((model(x, training=True) - y) ** 2), model.trainable_variables
+        )
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("search", ["strong_wolfe", None])
+def test_other_data_in_the_next_call_get_one_warning(search: Any, steps: int) -> None:
+    model, x, y = regression()
+    optimizer = LBFGS(0.01, max_iterations=steps, line_search=search)
+
+    def use(rows: slice) -> None:
+        optimizer.minimize(
+            lambda: gt.mean((model(x[rows]) - y[rows]) ** 2), model.trainable_variables
+        )
+
+    use(slice(0, 30))
+    if search is not None:  # others look in the second call only
+        use(slice(0, 30))
+    with pytest.warns(RuntimeWarning, match="the data or the loss are others"):
+        use(slice(30, 60))
+    use(slice(0, 30))  # told once: warnings are errors here
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind", "message"),
+    [
+        (lambda w: w * w, ValueError, r"one number, got shape \(2,\); use gt.mean"),
+        (lambda w: float(gt.sum(w)), TypeError, "must return a tensor, got float"),
+        (lambda w: gt.sum(w).numpy(), TypeError, "must return a tensor, got "),
+        (lambda w: (gt.sum(w), w), TypeError, "must return a tensor, got tuple"),
+        (lambda w: None, TypeError, "must return a tensor, got NoneType"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss: Any, kind: Any, message: str) -> None:
+    w = gt.Variable(np.ones(2))
+    with pytest.raises(kind, match=message):
+        LBFGS().minimize(lambda: loss(w), [w])
+    assert w.numpy().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("optimizer", [LBFGS, gt.training.Adam])
+def test_variables_are_a_list(optimizer: Any) -> None:
+    model, *_ = regression()
+    w = gt.Variable(np.ones(2, "float32"))
+    for given, message in (
+        (w, r"write \[variable\]"),
+        (model, "pass model.trainable_variables"),
+        ([w.value], "expected variables, got Tensor"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            optimizer().minimize(lambda: gt.sum(w * w), given)
+
+
+@pytest.mark.parametrize(
+    ("options", "stopped"),
+    [
+        ({}, "tolerance_gradient"),
+        ({"tolerance_gradient": 0.0, "tolerance_change": 1e-3}, "tolerance_change"),
+        ({"max_iterations": 2}, "max_iterations"),
+        ({"max_iterations": 9, "max_evaluations": 2}, "max_evaluations"),
+    ],
+)
+def test_it_says_which_argument_ended_a_call(options: dict[str, Any], stopped: str) -> None:
+    w = gt.Variable(np.array([-1.5, 2.0]))
+    optimizer = LBFGS(**{"max_iterations": 200, "max_evaluations": 500, **options})
+    assert optimizer.stopped is None
+    if stopped == "tolerance_gradient":
+        optimizer.minimize(lambda: gt.sum(w * w), [w])
+    else:
+        optimizer.minimize(lambda: rosenbrock(w), [w])
+    assert optimizer.stopped == stopped
+
+
+@pytest.mark.parametrize("most", [6, 500])
+def test_fixed_steps_end_at_the_limit_of_steps(most: int) -> None:
+    x = gt.Variable(np.array([1.0, 2.0]))
+    optimizer = LBFGS(0.1, 5, most, line_search=None)
+    optimizer.minimize(lambda: gt.sum((x - 3.0) ** 4), [x])
+    assert np.abs(x.numpy() - 3.0).max() > 0.5
+    assert optimizer.stopped == "max_iterations"
+    assert optimizer.iterations.item() == 5
+
+
+def test_a_line_search_that_runs_out_of_evaluations_says_so() -> None:
+    x = gt.Variable(np.array([1.0]))
+    optimizer = LBFGS(1e6, 20, 1)
+    optimizer.minimize(lambda: gt.sum((x - 3.0) ** 2), [x])
+    assert x.numpy().tolist() == [1.0]
+    assert optimizer.stopped == "max_evaluations"
+
+
+def test_a_loss_may_be_a_writable_array() -> None:
+    x = gt.Variable(np.array([1.0, 2.0]))
+
+    def loss() -> Any:
+        parts = gt.writable(np.zeros(2))
+        parts[0] = (x[0] - 3.0) ** 2
+        parts[1] = (x[1] - 4.0) ** 2
+        return parts.sum()
+
+    assert type(loss()).__name__ == "WritableArray"
+    for minimize in (LBFGS().minimize, gt.training.SGD(0.1).minimize):
+        minimize(loss, [x])
+    np.testing.assert_allclose(x.numpy(), [3.0, 4.0], atol=1e-6)
+
+
+def test_a_loss_may_have_one_element_on_an_axis() -> None:
+    w = gt.Variable(np.array([3.0]))
+    LBFGS().minimize(lambda: w * w, [w])
+    assert abs(w.numpy()[0]) < 1e-6
+
+
+def test_copies_and_files_minimize_on(tmp_path: Path) -> None:
+    import copy
+    import pickle
+
+    w = gt.Variable(np.array([-1.5, 2.0]))
+    optimizer = LBFGS(max_iterations=3, max_evaluations=9)
+    optimizer.minimize(lambda: rosenbrock(w), [w])
+    gt.save(optimizer, tmp_path / "o.h5")
+    for twin in (
+        copy.deepcopy(optimizer),
+        pickle.loads(pickle.dumps(optimizer)),
+        gt.load(tmp_path / "o.h5"),
+    ):
+        v = gt.Variable(w.numpy())
+        twin.minimize(lambda v=v: rosenbrock(v), [v])
+        assert twin.stopped == "max_iterations"
+        assert twin.iterations.item() == 6

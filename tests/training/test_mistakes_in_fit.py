@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -141,3 +142,92 @@ def test_layers_without_gradients_are_named(stops: bool, name: str, compile: Any
         fit(model, compile=compile)
     getattr(model, name).trainable = False
     fit(model, compile=compile)
+
+
+def test_a_step_of_the_model_that_is_never_called_warns() -> None:
+    class Net(gt.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = gt.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+        def train_step(self, data: Any) -> Any:
+            raise AssertionError
+
+        def test_step(self, data: Any) -> Any:
+            raise AssertionError
+
+    x = np.ones((4, 2), "float32")
+    model = Net()
+    with pytest.warns(UserWarning, match=r"fit: Net\.train_step is never called; write a loop"):
+        gt.training.fit(model, (x, x[:, :1]), loss="mse", verbose=0)
+    with pytest.warns(UserWarning, match=r"evaluate: Net\.test_step is never called"):
+        gt.training.evaluate(model, (x, x[:, :1]), loss="mse")
+    gt.training.predict(model, x)  # it has no predict_step
+
+
+def test_a_misspelt_event_of_a_callback_warns() -> None:
+    class Ends(gt.training.Callback):
+        def on_epoch_ends(self, epoch: int, logs: Any) -> None:
+            raise AssertionError
+
+    x = np.ones((4, 2), "float32")
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    with pytest.warns(UserWarning, match=r"Ends has on_epoch_ends, which fit never calls"):
+        gt.training.fit(model, (x, x[:, :1]), loss="mse", verbose=0, callbacks=[Ends()])
+
+
+def test_settings_of_an_optimizer_are_a_tuple() -> None:
+    class Plain(gt.training.Optimizer):
+        def settings(self, rate: Any, step: Any) -> Any:
+            return rate
+
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - settings * gradient, state
+
+    w = gt.Variable(1.0)
+    with pytest.raises(TypeError, match=r"Plain: settings must return a tuple of numbers"):
+        Plain(0.1).apply_gradients([(gt.constant(1.0), w)])
+    assert w.item() == 1.0
+
+
+def test_an_optimizer_written_for_keras_is_refused() -> None:
+    with pytest.raises(TypeError, match="Signs has update_step, as Keras's optimizers"):
+
+        class Signs(gt.training.Optimizer):
+            def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+                variable.assign_sub(learning_rate * gt.sign(gradient))
+
+
+class Bounded(training.losses.Loss):
+    def __init__(self, width: float) -> None:
+        super().__init__()
+        self.width = width
+
+
+PROVIDED = {
+    "optimizer": {"acme::steps": training.BackupAndRestore},
+    "loss": {"acme::bounded": Bounded},
+    "metric": {"acme::worst": training.BackupAndRestore},
+    "callback": {"acme::stop": training.BackupAndRestore},
+}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"optimizer": "acme::steps"},
+        {"loss": "acme::bounded"},
+        {"metrics": ["acme::worst"]},
+        {"callbacks": ["acme::stop"]},
+    ],
+)
+def test_a_class_of_a_plugin_that_needs_arguments_is_named(given: Any) -> None:
+    plugin = SimpleNamespace(gradtape_names=gt.hookimpl(lambda: PROVIDED))
+    with gt.register_plugin(plugin, "acme"):
+        with pytest.raises(TypeError, match=r"'acme::\w+' is the class .*without arguments"):
+            fit(**given)
+        with pytest.raises(ValueError, match=r"did you mean 'acme::bounded'\? Known:"):
+            fit(loss="acme::boundd")

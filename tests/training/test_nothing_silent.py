@@ -277,6 +277,13 @@ def test_probabilities_are_not_taken_for_logits(net: Any) -> None:
     assert history["accuracy"][-1] > 0.8
 
 
+@pytest.mark.parametrize("loss", ["mse", losses.BinaryCrossentropy(from_logits=False)])
+def test_a_softmax_over_one_unit_gives_one_warning(loss: Any) -> None:
+    with pytest.warns(UserWarning, match="ends in a softmax over one value, which is 1 fo") as told:
+        run(model(1, "softmax"), (X, CLASSES), loss=loss, epochs=2)
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize(
     "after",
     [
@@ -504,3 +511,95 @@ def test_predict_says_why_parts_of_other_lengths_do_not_fit() -> None:
         predict(net, [X[:5], X[5:]])
     with pytest.raises(ValueError, match=r"several inputs.* and 2 more; pad sequences"):
         predict(net, [np.ones(n) for n in (3, 1, 2, 4, 1, 5)])
+
+
+# -- metrics of one's own --------------------------------------------------------------------------
+
+
+class _Counts(metrics.Metric):
+    """A metric that counts in Python."""
+
+    def __init__(self) -> None:
+        super().__init__("counts")
+        self.seen, self.all = 0, [0]
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.seen += len(y_true)
+
+    def result(self) -> float:
+        return float(self.seen)
+
+
+class _Appends(_Counts):
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        self.all.append(1)
+
+
+class _Resets(_Counts):
+    def reset_state(self) -> None:
+        self.seen = 0
+
+
+@pytest.mark.parametrize(("kind", "name"), [(_Counts, "seen"), (_Appends, "all")])
+def test_a_metric_that_counts_in_python_is_told_once(kind: Any, name: str) -> None:
+    with pytest.warns(UserWarning, match=f"'counts': update_state changes '{name}', which") as told:
+        run(model(), (X, X[:, :1]), loss="mse", metrics=[kind()], epochs=2)
+    assert len(told) == 1
+
+
+def test_a_metric_that_resets_what_it_counts_is_fine() -> None:
+    found = run(model(), (X, X[:, :1]), loss="mse", metrics=[_Resets()], epochs=2)
+    assert found["counts"] == [len(X)] * 2
+
+
+class _Settles(_Counts):
+    def __init__(self) -> None:
+        super().__init__()
+        self.width, self.parts, self.least = None, [], float("nan")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        if self.width is None:
+            self.width = y_true.shape[-1]
+            self.parts.append(self.add_weight((), name="part"))
+        self.parts[0].assign(self.parts[0] + len(y_true) / self.width)
+
+    def result(self) -> Any:
+        return self.parts[0].value
+
+
+def test_a_metric_that_its_first_batch_completes_is_fine() -> None:
+    found = run(model(), (X, X[:, :1]), loss="mse", metrics=[_Settles()], epochs=2)
+    assert found["counts"] == [len(X)] * 2
+
+
+def test_a_metric_without_a_result_is_refused() -> None:
+    class Nothing(metrics.Metric):
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            pass
+
+    class Adds(metrics.Metric):
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            self.add(gt.zeros(len(y_true)))
+
+    options = {"loss": "mse", "metrics": [Adds()]}
+    assert run(model(), (X, X[:, :1]), **options)["adds"] == [0.0]
+    with pytest.raises(
+        NotImplementedError, match=r"Nothing: define result\(\), since update_state"
+    ):
+        run(model(), (X, X[:, :1]), loss="mse", metrics=[Nothing()])
+
+
+def test_a_metric_may_find_nothing_to_add() -> None:
+    class Rare(metrics.Metric):
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            for row in y_true.numpy():
+                if row[0] > 1e9:
+                    self.add(row)
+
+    found = run(model(), (X, X[:, :1]), loss="mse", metrics=[Rare()])
+    assert found["rare"] == [0.0]
+
+
+def test_a_weight_of_a_metric_begins_with_its_shape() -> None:
+    with pytest.raises(TypeError, match=r"add_weight: .* comes first, got 'total'; as in add_weig"):
+        metrics.Mean().add_weight("total", (), "zeros")

@@ -111,6 +111,16 @@ def test_what_holds_no_numbers_is_refused_with_what_to_do(x: Any, message: str) 
         run((x, Y))
 
 
+def test_columns_of_validation_data_have_the_order_of_the_others() -> None:
+    pandas = pytest.importorskip("pandas")
+    train = pandas.DataFrame(X, columns=[*"abc"])
+    other = train[[*"bac"]]
+    with pytest.raises(ValueError, match=r"x of validation_data has .*\['b', 'a', 'c'\], not \['a"):
+        run((train, Y), validation_data=(other, Y))
+    run((train, Y), validation_data=(other[train.columns], Y))
+    run((train, Y), validation_data=(train.rename(columns={"a": "new"}), Y))
+
+
 def test_a_query_that_has_not_run_is_to_be_collected() -> None:
     class Query:
         def collect(self) -> Any: ...
@@ -225,6 +235,26 @@ def test_what_is_missing_in_a_csv_file_is_asked_for(tmp_path: Any) -> None:
     assert math.isnan(rows(path, text, missing=math.nan)[0]["b"])
     with pytest.raises(ValueError, match="column 'b' is empty"):  # no integer stands for it
         rows(path, text, missing=0.0, dtypes={"b": "int64"})
+
+
+@pytest.mark.parametrize("missing", [0.0, math.nan])
+def test_no_number_stands_for_an_empty_label(missing: float, tmp_path: Any) -> None:
+    path, text = tmp_path / "a.csv", b"a,b\n1,2\n,\n"
+    with pytest.raises(ValueError, match=r"line 3: column 'b' is empty, and missing= replaces no"):
+        rows(path, text, label="b", missing=missing)
+    found = Dataset.from_csv(path, missing=math.nan).filter(lambda row: not np.isnan(row["b"]))
+    assert found.to_list() == [{"a": 1.0, "b": 2.0}]
+
+
+def test_integers_that_lose_digits_are_told_of_once(tmp_path: Any) -> None:
+    path, text = tmp_path / "a.csv", b"time,x\n16777217,16777216\n1700000001,-0.3\n"
+    with pytest.warns(
+        UserWarning, match=r"line 2: 16777217 in column 'time' becomes 16777216"
+    ) as w:
+        rows(path, text)
+    assert len(w) == 1
+    assert rows(path, text, dtypes={"time": "int64"})[1]["time"] == 1700000001
+    rows(path, text, dtypes={"time": "float32"})  # as asked
 
 
 @pytest.mark.parametrize(

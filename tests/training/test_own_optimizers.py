@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -256,3 +257,153 @@ def test_what_a_marked_formula_reads_may_change(kind: Any) -> None:
         assert (variable.numpy() == variable.numpy()[0]).all()
         found.append(variable.numpy()[0])
     assert found[0] == found[1]
+
+
+STATED: list[dict[str, Any]] = [
+    {"gradient_accumulation_steps": 2},
+    {"use_ema": True, "ema_momentum": 0.5, "ema_overwrite_frequency": 2},
+    {"weight_decay": 0.1},
+    {"clipnorm": 0.5},
+]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("stated", STATED)
+def test_options_that_a_class_states_are_those_of_its_constructor(
+    stated: dict[str, Any], traced: bool
+) -> None:
+    found = []
+    for kind, options in ((type("Stated", (Sign,), stated), {}), (Sign, stated)):
+        w, optimizer = gt.Variable([1.0, -2.0]), kind(0.1, **options)
+
+        def step(w: Any = w, optimizer: Any = optimizer) -> None:
+            optimizer.apply_gradients([(w * 2.0, w)])
+
+        run = gt.function(step) if traced else step
+        for _ in range(4):
+            run()
+        found.append([v.numpy().tolist() for v in (w, *optimizer.variables)])
+    assert found[0] == found[1]
+
+
+def test_settings_that_are_python_numbers_are_numbers_in_a_trace_too() -> None:
+    class Shared(training.Optimizer):
+        def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
+            return rate, 1.0 / 3.0
+
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - settings[0] * settings[1] * gradient, state
+
+    for dtype in ("float32", "float64"):
+        found = []
+        for wrap in (lambda f: f, gt.function):
+            w, optimizer = gt.Variable(1.0, dtype=dtype), Shared(0.3)
+            run = wrap(lambda w=w, o=optimizer: o.apply_gradients([(gt.ones_like(w.value), w)]))
+            run()
+            found.append(w.item())
+        assert found[0] == pytest.approx(found[1], rel=1e-7 if dtype == "float32" else 1e-15)
+
+
+class Normed(training.Optimizer):
+    @by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        return value - settings[0] * gradient / gt.sqrt(gt.sum(gradient * gradient)), state
+
+
+def test_a_formula_with_a_norm_is_not_elementwise_whatever_its_mark_says() -> None:
+    first, second, optimizer = gt.Variable([1.0, 2.0]), gt.Variable(3.0), Normed(0.1)
+    with pytest.raises(ValueError, match=r"marked with by_blocks.*the other variables.*Remove"):
+        optimizer.apply_gradients([(gt.constant([3.0, 4.0]), first), (gt.constant(1.0), second)])
+    assert first.tolist() == [1.0, 2.0]
+
+
+def test_a_formula_with_random_numbers_may_be_elementwise() -> None:
+    class Langevin(training.Optimizer):
+        @by_blocks
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - settings[0] * gradient + 0.1 * gt.random.normal(value.shape), state
+
+    first, second, optimizer = gt.Variable([1.0, 2.0]), gt.Variable(3.0), Langevin(0.1)
+    optimizer.apply_gradients([(gt.constant([3.0, 4.0]), first), (gt.constant(1.0), second)])
+    assert first.tolist() != [1.0, 2.0]
+
+
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_a_marked_formula_may_ask_for_the_shape(size: int) -> None:
+    class Noiseless(training.Optimizer):
+        @by_blocks
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - settings[0] * gradient + np.zeros(value.shape, value.dtype), state
+
+    first, second, optimizer = gt.Variable(np.ones(size)), gt.Variable(3.0), Noiseless(0.5)
+    optimizer.apply_gradients([(gt.ones(size), first), (gt.constant(1.0), second)])
+    assert [set(first.numpy()), second.item()] == [{0.5}, 2.5]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_elementwise_formulas_of_gradtapes_functions_keep_their_mark(dtype: str) -> None:
+    class Soft(training.Optimizer):
+        slots = ("means",)
+
+        @by_blocks
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            mean = 0.9 * state[0] + 0.1 * gt.tanh(gradient)
+            return value - settings[0] * mean / (gt.exp(-gt.abs(mean)) + 1e-7), (mean,)
+
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=n).astype(dtype) for n in (7, 1, 33)]
+    optimizer, variables = Soft(0.3, weight_decay=0.1), [gt.Variable(x) for x in values]
+    for _ in range(3):
+        optimizer.apply_gradients([(v * 5.0, v) for v in variables])
+    assert all(np.isfinite(v.numpy()).all() for v in variables)
+
+
+class Stated(gt.training.Optimizer):
+    clipnorm = 1.0
+    use_ema = True
+
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        return value - settings[0] * gradient, state
+
+
+class WithoutOptions(Stated):
+    def __init__(self, learning_rate: float = 0.5) -> None:
+        super().__init__(learning_rate)
+
+
+def test_what_a_class_states_is_its_default(tmp_path: Path) -> None:
+    for given, clipnorm, use_ema in [
+        ({}, 1.0, True),
+        ({"clipnorm": 1.0}, 1.0, True),
+        ({"clipnorm": None, "use_ema": False}, None, False),
+        ({"clipnorm": None, "clipvalue": 2.0}, None, True),
+    ]:
+        holder = gt.Module()
+        holder.w, holder.optimizer = gt.Variable([3.0, 4.0]), Stated(0.5, **given)  # type: ignore[arg-type]
+        made = Stated.from_config(holder.optimizer.get_config())
+        gt.save(holder, tmp_path / "holder.h5")
+        for x in (holder.optimizer, made, gt.load(tmp_path / "holder.h5").optimizer):
+            assert (x.clipnorm, x.use_ema) == (clipnorm, use_ema)
+            assert ("weight_averages" in x.slots) is use_ema
+        made.apply_gradients([(gt.constant([3.0, 4.0]), holder.w)])
+        step = 0.5 if clipnorm is None else 0.1
+        if "clipvalue" in given:
+            continue
+        np.testing.assert_allclose(holder.w, np.array([3.0, 4.0]) * (1 - step), rtol=1e-6)
+    assert WithoutOptions.from_config(WithoutOptions().get_config()).clipnorm == 1.0
+
+
+def test_an_option_that_is_no_number_is_named() -> None:
+    with pytest.raises(TypeError, match="Stated: ema_momentum must be a number, got None"):
+        Stated(0.5, ema_momentum=None)  # type: ignore[arg-type]
+
+
+def test_a_constructor_that_leaves_out_the_base_class_is_told() -> None:
+    class Bare(Sign):
+        def __init__(self, rate: float) -> None:
+            self.rate = rate
+
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    data = np.ones((4, 2)), np.ones((4, 1))
+    with pytest.raises(TypeError, match=r"Bare: let its constructor call super\(\).__init__\(lea"):
+        training.fit(model, data, optimizer=Bare(0.1), loss="mse", verbose=0)

@@ -45,6 +45,13 @@ class Callback:
     0
     """
 
+    _gradtape_internal = "measured own_steps"
+    _gradtape_hooks = (
+        "load_state_dict on_epoch_begin on_epoch_end on_test_batch_begin on_test_batch_end "
+        "on_test_begin on_test_end on_train_batch_begin on_train_batch_end on_train_begin "
+        "on_train_end state_dict"
+    )
+
     model: Any = None
     optimizer: Any = None
     #: The settings of the run: its ``epochs``, its ``steps`` in an epoch (None if unknown) and
@@ -108,8 +115,12 @@ _USUAL = "loss accuracy binary_accuracy categorical_accuracy precision recall ms
 class MonitorCallback(Callback):
     """Base class of callbacks that watch one value for improvements."""
 
+    _gradtape_internal = "*"
+
     #: The attributes that a resumed run needs.
     kept: ClassVar[tuple[str, ...]] = ()
+    #: Those of them that are lists of arrays, which the class checks; others are numbers.
+    kept_arrays: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, monitor: str, mode: str, min_delta: float = 0.0) -> None:
         kind = type(self).__name__
@@ -136,9 +147,19 @@ class MonitorCallback(Callback):
         return {name: getattr(self, name) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state.
+
+        Raises
+        ------
+        ValueError
+            If ``state`` is not a state of this class: a file is not trusted.
+        """
+        found = {name: state[name] for name in self.kept}
+        for name, value in found.items():
+            if not (value is None or number_of(value) is not None or name in self.kept_arrays):
+                raise ValueError(f"{type(self).__name__}: {name} is not a number: {value!r:.80}")
         self._resumed = True
-        vars(self).update({name: state[name] for name in self.kept})
+        vars(self).update(found)
 
     @property
     def larger_is_better(self) -> bool:

@@ -61,6 +61,7 @@ class EarlyStopping(MonitorCallback):
     """
 
     kept = ("wait", "best", "best_epoch", "stopped_epoch", "weights")
+    kept_arrays = ("weights",)
 
     def __init__(
         self,
@@ -88,6 +89,21 @@ class EarlyStopping(MonitorCallback):
         self.best_epoch: int | None = None
         self.best = self.worst
         self.weights: list[Any] | None = None
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state.
+
+        Raises
+        ------
+        ValueError
+            If ``state`` is not a state of this class, or its weights do not fit the model.
+        """
+        weights = state["weights"]
+        if weights is not None:
+            shapes = [variable.shape for variable in self.model.variables]
+            if type(weights) is not list or [np.shape(x) for x in weights] != shapes:
+                raise ValueError(f"EarlyStopping: weights are not arrays of shapes {shapes!s:.200}")
+        super().load_state_dict(state)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> bool | None:
         """Compare the epoch with the best one; return ``True`` to end the run."""
@@ -144,10 +160,12 @@ class TerminateOnNaN(Callback):
     True
     """
 
+    _gradtape_internal = "report"
+
     def __init__(self, raise_error: bool = False) -> None:
         self.raise_error = bool(raise_error)
 
-    def told(self, batch: int, error: BaseException) -> None:
+    def report(self, batch: int, error: BaseException) -> None:
         """Print why the run ends, unless ``fit`` raises the error."""
         if not self.raise_error:
             print(f"batch {batch + 1}: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from string import Formatter
 from typing import Any
@@ -94,6 +95,7 @@ class ModelCheckpoint(MonitorCallback):
         self.best: float | None = initial_value_threshold
         if self.save_best_only and initial_value_threshold is None:
             self.best = self.worst
+        self._has_saved = False
 
     def on_train_begin(self) -> None:
         """Raise if the name of the file cannot be filled in."""
@@ -140,11 +142,13 @@ class ModelCheckpoint(MonitorCallback):
                 f"ModelCheckpoint: {self.filepath!r} needs {error}; there are {', '.join(known)}"
             ) from None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        if self.save_weights_only:
-            self.model.save_weights(path)
-        else:
-            own = getattr(self.model, "_gradtape_save", None)  # with what else it keeps in files
-            services["saving.save"](self.model, path) if own is None else own(path)
+        with services["saving.under_any_name"]() if self._has_saved else nullcontext():
+            if self.save_weights_only:
+                self.model.save_weights(path)
+            else:
+                own = getattr(self.model, "_gradtape_save", None)  # with what else it keeps
+                services["saving.save"](self.model, path) if own is None else own(path)
+        self._has_saved = True
         if self.verbose:
             print(f"epoch {epoch + 1}: saved {path}")
 
@@ -174,6 +178,8 @@ class BackupAndRestore(Callback):
     >>> gt.training.BackupAndRestore("backup").path.name
     'run.h5'
     """
+
+    _gradtape_internal = "ended"
 
     def __init__(
         self, backup_dir: Any, save_freq: int | str = "epoch", *, delete_checkpoint: bool = True

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.errors import UnknownName
 from ...core.extend import registry
+from ...layers import made
 from ..names import did_you_mean
 from . import crossentropies, errors, loss, objects
 from .crossentropies import *
@@ -77,13 +78,14 @@ def get(loss: Any) -> Any:
         return loss
     found = registry().find_named("loss", loss) if isinstance(loss, str) else None
     if found is None:
-        names = [x for x in registry().names_of("loss") if not isinstance(_found(x), type)]
+        names = [x for x in registry().names_of("loss") if _is_shown(x)]
         raise UnknownName(
             f"unknown loss {loss!r}{did_you_mean(loss, names)}{', '.join(names)}, "
             f"or pass a function of labels and predictions{registry().lacking(loss)}"
         )
-    return found() if isinstance(found, type) else found
+    return made("loss", loss, found)
 
 
-def _found(name: str) -> Any:
-    return registry().find_named("loss", name)
+def _is_shown(name: str) -> bool:
+    """Return whether messages list a name: not the classes of gradtape, which are functions too."""
+    return not name.isidentifier() or not isinstance(registry().find_named("loss", name), type)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ...core.extend import Tensor, as_tensor, complete_docstring, in_precision, ops, snake_case
-from ...layers import mask_of
+from ...layers import mask_of, with_own_arguments
 from ..shapes import alike, mask_weights, mean_of_counted, weights_like
 
 __all__ = ["Loss"]
@@ -56,6 +56,9 @@ class Loss:
     2.0
     """
 
+    _gradtape_internal = "by_example counted function reduced"
+    _gradtape_hooks = "call get_config"
+
     def __init__(
         self, reduction: str | None = "sum_over_batch_size", name: str | None = None
     ) -> None:
@@ -73,7 +76,7 @@ class Loss:
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
-        return {"reduction": self.reduction, "name": self.name}
+        return with_own_arguments(self, Loss, {"reduction": self.reduction, "name": self.name})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

@@ -11,10 +11,11 @@ from itertools import count
 from typing import Any
 
 from ...core.errors import UnknownName
-from ...core.extend import registry
+from ...core.extend import RestoredFunction, registry
+from ...layers import made
 from .. import losses
 from ..losses.loss import Kind, kind_of
-from ..names import did_you_mean, name_of, stated
+from ..names import codeless, did_you_mean, name_of, stated
 from ..shapes import in_columns
 from . import curves, functions, objects, scores, stateful
 from .curves import *
@@ -157,7 +158,7 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
     found: dict[str, Any] = {}
     for given in (metrics,) if isinstance(metrics, str) or callable(metrics) else metrics:
         named = registry().find_named("metric", given) if isinstance(given, str) else None
-        metric = named() if isinstance(named, type) else given
+        metric = made("metric", given, named) if isinstance(named, type) else given
         if isinstance(named, objects.Metric):
             metric = named
         own = getattr(type(metric), "update_state", None)
@@ -171,6 +172,7 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
                 pass  # refuses an argument that the loss contradicts
             name = metric.name
         else:
+            _check_stateless(metric)
             metric = per_example(metric, kind)
             name = name_of(metric)
             if not hasattr(metric, "__name__"):  # several objects of a class, or partials, are fine
@@ -183,6 +185,18 @@ def get(metrics: Any, kind: Kind | None = None, weighted: bool = False) -> dict[
             raise ValueError(f"two metrics are called {name!r}")
         found[name] = metric
     return found
+
+
+def _check_stateless(metric: Any) -> None:
+    """Refuse a module that was loaded without its class if it has no call, or one that adds up.
+
+    The mean of its results would be one of sums of ever more batches.
+    """
+    why = codeless(metric, "update_state", "metric")
+    call = vars(metric).get("__call__") if why else None
+    traces = call.concrete_functions if isinstance(call, RestoredFunction) else ()
+    if why and (not traces or any(trace.graph.updates for trace in traces)):
+        raise TypeError(f"expected a metric, got {metric!r}{why}")
 
 
 def _numbered(name: str) -> Iterator[str]:

@@ -35,6 +35,8 @@ def _even(count: int) -> list[float]:
 class _Curve(AtThresholds):
     """A metric computed from the counts at many thresholds, or at every score."""
 
+    _gradtape_internal = "*"
+
     scores: Variable
     positives: Variable
     negatives: Variable
@@ -236,6 +238,8 @@ class AUC(_Curve, saved_as="training.metrics.AUC"):
 
 class _At(_Curve):
     """The best value of one rate among the thresholds at which another is high enough."""
+
+    _gradtape_internal = "best given"
 
     _arguments = ("num_thresholds",)
     best: ClassVar[str]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from inspect import unwrap
+from types import CodeType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +23,7 @@ from ...core.extend import (
     ops,
     with_each_other,
 )
-from ...layers import initializers, mask_of
+from ...layers import initializers, mask_of, with_own_arguments
 from .. import losses
 from ..losses.loss import Kind
 from ..names import name_of
@@ -48,6 +50,18 @@ __all__ = [
 ]
 
 
+def _may_add(kind: type) -> bool:
+    """Return whether a class names a sum in its code: its batches may have had nothing to add."""
+    own = kind.__mro__[: kind.__mro__.index(Metric)]
+    waiting = [getattr(unwrap(x), "__code__", None) for c in own for x in vars(c).values()]
+    for code in waiting:  # grows by functions inside
+        if isinstance(code, CodeType):
+            if not {"add", "count", "total"}.isdisjoint(code.co_names):
+                return True
+            waiting += code.co_consts
+    return False
+
+
 class Metric(Module):
     """Base class of metrics.
 
@@ -64,6 +78,9 @@ class Metric(Module):
         The weighted sum of the values, and the sum of their weights; ``float64``, in which counts
         are exact.
     """
+
+    _gradtape_internal = "meet_loss"
+    _gradtape_hooks = "add_weight check_state get_config"
 
     _family = """
     Parameters
@@ -101,6 +118,14 @@ class Metric(Module):
 
     def check_state(self) -> None:
         """Called at the end of an epoch: raise if the state shows that a batch was invalid."""
+        updated, adds = (f"_gradtape_{x}" in vars(self) for x in ("updated", "adds"))
+        if type(self).result is not Metric.result or adds or not updated:
+            return  # it may have no count
+        if not (self.count.item() or self.total.item() or _may_add(type(self))):
+            raise NotImplementedError(
+                f"{type(self).__name__}: define result(), since update_state adds nothing to total "
+                "and count; or let it call self.add(values), whose mean is then the result"
+            )
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
         """Add a batch."""
@@ -130,6 +155,11 @@ class Metric(Module):
         name
             A Python identifier, ``"weight"`` by default.
         """
+        if isinstance(shape, (str, int)):
+            raise TypeError(
+                f"add_weight: the shape is a tuple of sizes and comes first, got {shape!r}; as in "
+                'add_weight((), name="total")'
+            )
         kind = "float64" if dtype is None else dtype
         with init_scope():
             value = initializers.get(initializer)(tuple(shape), kind)
@@ -147,6 +177,7 @@ class Metric(Module):
 
     def add(self, values: Any, sample_weight: Any = None) -> None:
         """Add values to the total, and their number (or their weights) to the count."""
+        vars(self)["_gradtape_adds"] = True
         values = as_tensor(values).astype("float64")
         count = ops["ones_like"](values)
         if sample_weight is not None:
@@ -158,7 +189,7 @@ class Metric(Module):
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         given = {argument: getattr(self, argument) for argument in self._arguments}
-        return {**given, "name": self.name}
+        return with_own_arguments(self, Metric, {**given, "name": self.name})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
@@ -210,6 +241,8 @@ class Sum(Metric, saved_as="training.metrics.Sum"):
 
 class MeanOf(Metric):
     """The mean of a function that has a value per example and takes settings."""
+
+    _gradtape_internal = "* by_example function"
 
     _family = """
     Parameters

@@ -113,6 +113,8 @@ class ConfusionMatrix(Stateful, saved_as="training.metrics.ConfusionMatrix"):
     [[1.0, 0.0], [1.0, 1.0]]
     """
 
+    _gradtape_internal = "shares"
+
     _family = """
     Parameters
     ----------

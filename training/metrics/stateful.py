@@ -28,6 +28,8 @@ __all__ = [
 class Stateful(Metric):
     """A metric with several sums, which a reset sets to zero."""
 
+    _gradtape_internal = "*"
+
     def __init__(self, name: str | None) -> None:
         Module.__init__(self, name)  # no total, no count
 
@@ -52,6 +54,8 @@ _ROUNDING = 1e-3
 
 class OfScores(Stateful):
     """A metric of probabilities, which may come as logits."""
+
+    _gradtape_internal = "*"
 
     from_logits: bool | None = None
 
@@ -314,6 +318,8 @@ class R2Score(Stateful, saved_as="training.metrics.R2Score"):
 class AtThresholds(OfScores):
     """Counts of correct and wrong predictions at one or more thresholds."""
 
+    _gradtape_internal = "*"
+
     _family = """
     Parameters
     ----------
@@ -398,6 +404,8 @@ class AtThresholds(OfScores):
 
 
 class _Count(AtThresholds):
+    _gradtape_internal = "counted"
+
     counted: ClassVar[str]
 
     def __init__(

@@ -6,15 +6,18 @@ from typing import Any
 
 from ...core.errors import UnknownName
 from ...core.extend import registry
-from ..names import did_you_mean
+from ...layers import made
+from ..names import codeless, did_you_mean
 from . import adaptive, classic, lbfgs
+from . import decay as decay
+from . import options as options
 from .adaptive import *
 from .classic import *
 from .lbfgs import *
 from .optimizer import Optimizer
 from .rules import by_blocks as by_blocks
 
-__all__: list[str] = []
+__all__: list[str] = ["by_blocks"]
 __all__ += adaptive.__all__
 __all__ += classic.__all__
 __all__ += lbfgs.__all__
@@ -22,7 +25,7 @@ __all__ += lbfgs.__all__
 
 def named() -> dict[str, type[Optimizer]]:
     """Return gradtape's optimizers by name, as their plugin provides them."""
-    return {name.lower(): globals()[name] for name in __all__}
+    return {name.lower(): globals()[name] for name in __all__ if name != "by_blocks"}
 
 
 def get(optimizer: Any) -> Optimizer:
@@ -47,12 +50,20 @@ def get(optimizer: Any) -> Optimizer:
     0.01
     """
     if isinstance(optimizer, Optimizer):
+        # one that does its steps itself, such as around another optimizer, needs none of it
+        own_steps = type(optimizer).apply_gradients is not Optimizer.apply_gradients
+        if not (own_steps or hasattr(optimizer, "_gradtape_excluded")):
+            raise TypeError(
+                f"{type(optimizer).__name__}: let its constructor call "
+                "super().__init__(learning_rate, **options)"
+            )
         return optimizer
     if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
         name = optimizer.__name__
         raise TypeError(f"the optimizer is the class {name}; pass an object: {name}()")
     if not isinstance(optimizer, str):
-        raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}")
+        why = codeless(optimizer, "update", "optimizer")
+        raise TypeError(f"expected an optimizer or the name of one, got {optimizer!r}{why}")
     known = registry()
     found = known.find_named("optimizer", optimizer)
     if found is None:
@@ -63,10 +74,10 @@ def get(optimizer: Any) -> Optimizer:
             f"unknown optimizer {optimizer!r}{did_you_mean(optimizer, names)}"
             f"{', '.join(sorted(names))}; or pass an optimizer{known.lacking(optimizer)}"
         )
-    made = found() if isinstance(found, type) else found
-    if not isinstance(made, Optimizer):
+    given = made("optimizer", optimizer, found)
+    if not isinstance(given, Optimizer):
         raise TypeError(
-            f"a plugin provides {made!r:.80} as the optimizer {optimizer!r}; it must be a "
+            f"a plugin provides {given!r:.80} as the optimizer {optimizer!r}; it must be a "
             "gradtape.training.Optimizer, or a class of one"
         )
-    return made
+    return given

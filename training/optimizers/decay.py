@@ -214,14 +214,21 @@ class Excluded:
         ValueError
             If the argument has another form.
         """
-        words, places = config["names"], config["places"]
-        if not all(type(x) is str for x in words) or not all(type(x) is int for x in places):
-            raise ValueError(f"invalid list of variables excluded from weight decay: {config!r}")
+        words, places = config.get("names"), config.get("places")
+        lists = all(isinstance(x, (list, tuple)) for x in (words, places))
+        if not (
+            lists and all(type(x) is str for x in words) and all(type(x) is int for x in places)
+        ):
+            raise ValueError(
+                f"invalid list of variables excluded from weight decay: {config!r:.200}"
+            )
         self.words, self.places = tuple(words), set(places)
 
 
 class Decaying(Slots):
     """Base class of optimizers: variables may be excluded from weight decay."""
+
+    _gradtape_internal = "name_variables"
 
     weight_decay: float | None
     _gradtape_excluded: Excluded

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any, NamedTuple
 
 from ...core.errors import TraceError
 from ...core.extend import (
     GradientTape,
+    Tensor,
+    ValueHolder,
     Variable,
     active_graph,
     as_tensor,
     flatten_to_vector,
     kind_of,
     reducing,
+    warn_user,
 )
+from .line_search import Point, strong_wolfe
 from .optimizer import Optimizer
-from .options import checked, sizes
+from .options import checked, list_of_variables, sizes
 
 __all__ = ["LBFGS"]
 
@@ -58,6 +63,10 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
 
     Attributes
     ----------
+    stopped : str or None
+        The name of the argument that ended the last call of :meth:`minimize`:
+        ``"tolerance_gradient"``, ``"tolerance_change"``, ``"max_iterations"`` or
+        ``"max_evaluations"``. None before the first call.
     gradients, directions : list of Variable
         Those of the last step, one per trained variable.
     steps_0, changes_0, steps_1, changes_1, ... : list of Variable
@@ -75,9 +84,9 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
 
     Notes
     -----
-    The steps are those of PyTorch's ``LBFGS``, except at kinks of the loss, as absolute values have
-    them. They need memory for ``2 * history_size + 2`` copies of the variables. Clipping, averages
-    and weight decay are not supported.
+    The steps are those of PyTorch's ``LBFGS``, except at kinks of the loss, such as those of
+    absolute values. The steps need memory for ``2 * history_size + 2`` copies of the variables.
+    Clipping, averages and weight decay are not supported.
 
     References
     ----------
@@ -95,6 +104,8 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
     """
 
     fixed_formula = True
+    #: A step evaluates the loss at several points, so the gradients at one point do not suffice.
+    takes_gradients = False
     _arguments = (
         "max_iterations",
         "max_evaluations",
@@ -130,12 +141,19 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             self, tolerance_gradient=tolerance_gradient, tolerance_change=tolerance_change
         )
         self.line_search = line_search
+        self._gradtape_ended = _Ended()
+        self._gradtape_repeated = self._gradtape_compared = self._gradtape_warned = False
         pairs = [f"{kind}_{i}" for i in range(self.history_size) for kind in ("steps", "changes")]
         vars(self)["slots"] = ("gradients", "directions", *pairs)
         super().__init__(learning_rate, name)
         self.pairs = Variable(0, trainable=False, name="pairs", dtype="int64")
         self.length = Variable(1.0, trainable=False, name="length", dtype="float64")
         self.scale = Variable(1.0, trainable=False, name="scale", dtype="float64")
+
+    @property
+    def stopped(self) -> str | None:
+        """The name of the argument that ended the last call of :meth:`minimize`."""
+        return self._gradtape_ended.by
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
         """Raise, because the gradients at one point are not enough.
@@ -158,8 +176,8 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         Parameters
         ----------
         loss
-            A function without arguments that returns the loss over all data. A traced one may be
-            faster.
+            A function without arguments that returns the loss over all data, as a tensor with one
+            element. A traced one may be faster.
         variables
             The variables, or a function that returns them and is called after the loss.
         tape
@@ -168,9 +186,12 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         Raises
         ------
         TypeError
-            If the loss is not a function, or the variables do not have one real floating dtype.
+            If the loss is not a function that returns a tensor, or the variables do not have one
+            real floating dtype.
         ValueError
-            If the loss does not depend on a variable.
+            If the loss has more than one element, or does not depend on a variable. Also if a line
+            search cannot compare its values, because the loss differs from call to call, as with
+            dropout. With steps of a fixed length, it is a warning.
         FloatingPointError
             If the loss or its gradient is not finite. As after any exception, the variables keep
             their old values.
@@ -194,7 +215,7 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
             )
         if callable(variables):
             loss()
-        chosen: list[Variable] = list(variables() if callable(variables) else variables)
+        chosen = list_of_variables(variables)
         dtypes = {variable.dtype for variable in chosen}
         if len(dtypes) != 1 or any(kind_of(dtype) != "f" for dtype in dtypes):
             names = sorted(str(dtype) for dtype in dtypes)
@@ -202,11 +223,25 @@ class LBFGS(Optimizer, saved_as="training.LBFGS"):
         places = self.build(chosen)
         before = [variable.array for variable in chosen]
         try:
-            _Descent(self, loss, chosen, places).run(self._rate_at(int(self.iterations.array)))
+            descent = _Descent(self, loss, chosen, places)
+            self._gradtape_ended = descent.run(self._rate_at(int(self.iterations.array)))
         except BaseException:
             for variable, array in zip(chosen, before, strict=True):
                 variable.set_array(array)
             raise
+
+
+class _Ended(NamedTuple):
+    """What ended a call of ``minimize``, and the last loss that it knew.
+
+    The loss is not evaluated after the last step of a fixed length, so the last known loss belongs
+    to the values ``at`` before that step.
+    """
+
+    by: str | None = None
+    loss: float | None = None
+    at: Any = None
+    variables: Sequence[Variable] = ()
 
 
 class _Descent:
@@ -246,19 +281,71 @@ class _Descent:
         """Return the loss and its gradient."""
         self.set(self.variables, x)
         with GradientTape() as tape:
-            value = as_tensor(self.loss())
+            value = _one_number(self.loss())
         found = tape.gradient(value, self.variables)
         gradients = [checked(g, v) for g, v in zip(found, self.variables, strict=True)]
-        return float(value), flatten_to_vector(gradients)[0].array
+        return value.item(), flatten_to_vector(gradients)[0].array
 
-    def run(self, rate: float) -> None:
-        """Do the steps, and keep the result."""
-        owner, x = self.owner, self.x
-        loss, gradient = self.evaluate(x)
+    def begun(self) -> tuple[float, Any]:
+        """Return the loss and its gradient at the start, if the loss suits the method."""
+        owner = self.owner
+        before, now = owner._gradtape_ended.loss, self.at_last_known()
+        loss, gradient = self.evaluate(self.x)
         _check(loss, gradient)
+        now = loss if now is None else now
+        if not owner._gradtape_repeated:
+            self.repeat(loss)
+            owner._gradtape_repeated = True
+        elif before is not None and _differ(now, before) and not owner._gradtape_warned:
+            owner._gradtape_warned = True
+            warn_user(
+                f"LBFGS: the loss was {before:.6g} at the end of the last call, and is {now:.6g} "
+                "now: the variables, the data or the loss are others, and the directions still "
+                "rest on the earlier ones. Give all data in each call, or use a new optimizer",
+                RuntimeWarning,
+            )
+        return loss, gradient
+
+    def at_last_known(self) -> float | None:
+        """Return the loss at the values for which the last call knew it; None if it ended there.
+
+        This costs an evaluation, so it is done in the second call only.
+        """
+        owner, ended = self.owner, self.owner._gradtape_ended
+        if ended.at is None:
+            return None
+        others, found = self.variables, ended.loss
+        alike = len(others) == len(ended.variables) and all(map(is_, ended.variables, others))
+        if alike and not owner._gradtape_compared:
+            self.set(others, ended.at)
+            found, owner._gradtape_compared = _one_number(self.loss()).item(), True
+        return found
+
+    def repeat(self, loss: float) -> None:
+        """Raise or warn if the loss differs when it is evaluated again, as with dropout."""
+        again = _one_number(self.loss()).item()
+        if not _differ(loss, again):
+            return
+        text = (
+            f"LBFGS: the loss is {loss:.6g} and then {again:.6g} for the same variables, so {{}}. "
+            "Call the model with training=False if it has dropout, and return the loss over the "
+            "same data each time"
+        )
+        if self.owner.line_search is not None:
+            raise ValueError(text.format("a line search cannot compare points"))
+        warn_user(text.format("changes of its gradient do not show its curvature"), RuntimeWarning)
+
+    def run(self, rate: float) -> _Ended:
+        """Do the steps, keep the result, and return why they ended."""
+        owner, x = self.owner, self.x
+        loss, gradient = self.begun()
         evaluations = 1
+        by = "max_iterations"
+        known: float | None = loss
+        before, start = loss, x
         for left in range(owner.max_iterations, 0, -1):
             if _largest(gradient) <= owner.tolerance_gradient:
+                by = "tolerance_gradient"
                 break
             self.taken += 1
             direction = self.direct(gradient)
@@ -267,28 +354,40 @@ class _Descent:
             self.length = first * rate
             slope = float(gradient @ direction)
             if slope > -owner.tolerance_change:
+                by = "tolerance_change"
                 break
-            before = loss
+            before, start = loss, x
             if owner.line_search is None:
                 x = x + direction * self.length
+                known = None
                 if left > 1:  # the loss after the last step is not needed
                     loss, gradient = self.evaluate(x)
                     _check(loss, gradient)
                     evaluations += 1
+                    known = loss
             else:
-                start = Point(0.0, loss, gradient, slope)
+                point = Point(0.0, loss, gradient, slope)
                 most = owner.max_evaluations - evaluations
-                found, tried = self.search(x, start, most)
+                found, tried = self.search(x, point, most)
                 evaluations += tried
                 _, loss, gradient, _ = found
                 _check(loss, gradient)
-                self.length = found.t
+                self.length, known = found.t, loss
                 x = x + direction * self.length
-            moved = _largest(direction) * abs(self.length)
-            small = min(moved, abs(loss - before)) <= owner.tolerance_change
-            if evaluations >= owner.max_evaluations or small:
+            spent = evaluations >= owner.max_evaluations
+            changes = [_largest(direction) * abs(self.length)]
+            if known is not None:
+                changes.append(abs(known - before))
+            if min(changes) <= owner.tolerance_change and (self.length or not spent):
+                by = "tolerance_change"
+                break
+            if spent:
+                by = "max_evaluations"
                 break
         self.keep(x)
+        if known is not None:
+            return _Ended(by, known)
+        return _Ended(by, before, start, self.variables)
 
     def direct(self, gradient: Any) -> Any:
         """Return the direction of a step, and update the history from the last one."""
@@ -340,6 +439,26 @@ class _Descent:
         owner.scale.assign(self.scale)
 
 
+def _one_number(loss: Any) -> Tensor:
+    """Return a loss, after checking that it is a tensor with one element."""
+    if not isinstance(loss, (Tensor, ValueHolder)):
+        raise TypeError(
+            f"LBFGS.minimize: the loss must return a tensor, got {type(loss).__name__}; compute it "
+            "with gradtape's functions, without float() and numpy()"
+        )
+    value = as_tensor(loss)
+    if math.prod(value.shape) != 1:
+        raise ValueError(
+            f"LBFGS.minimize: the loss must be one number, got shape {value.shape}; use gt.mean"
+        )
+    return value
+
+
+def _differ(a: float, b: float) -> bool:
+    """Return whether two losses differ by more than rounding does in single precision."""
+    return abs(a - b) > 1e-4 * max(abs(a), abs(b)) + 1e-12
+
+
 def _check(loss: float, gradient: Any) -> None:
     largest = _largest(gradient)
     if not (math.isfinite(loss) and math.isfinite(largest)):
@@ -359,116 +478,3 @@ def _positive(argument: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < 1:
         raise ValueError(f"LBFGS: {argument} must be a positive integer, got {value!r}")
     return operator.index(value)
-
-
-# -- line search for the strong Wolfe conditions --------------------------------------------------
-
-#: At a kink, slopes flip without becoming flat. After so many divisions of a bracket, a lower point
-#: where the loss rises again is enough (the weak Wolfe conditions).
-_KINKED = 3
-
-
-class Point(NamedTuple):
-    """A point along a direction."""
-
-    t: float
-    loss: float
-    gradient: Any
-    slope: float  # of the loss, along the direction
-
-
-def strong_wolfe(
-    at: Callable[[float], Point],
-    start: Point,
-    t: float,
-    most: int,
-    narrow: float,
-    enough: float = 1e-4,
-    flat: float = 0.9,
-) -> tuple[Point, int]:
-    """Return a point that satisfies the strong Wolfe conditions, and the number of evaluations.
-
-    The search ends after ``most`` further points, or when the bracket is narrower than ``narrow``.
-    If it has not found such a point by then, it returns the lowest one.
-
-    Parameters
-    ----------
-    at
-        Evaluates a point.
-    start
-        The point at 0, where the slope is negative.
-    t
-        The first point to try.
-    most
-        The number of points to evaluate besides the first.
-    narrow
-        The width at which a bracket is no longer divided.
-    enough, flat
-        The required decrease of the loss, as a fraction of what the slope at ``start`` predicts,
-        and the largest allowed slope, as a fraction of that slope.
-    """
-
-    def too_high(point: Point) -> bool:
-        return point.loss > start.loss + enough * point.t * start.slope
-
-    def flat_enough(point: Point) -> bool:
-        return abs(point.slope) <= -flat * start.slope
-
-    before, new = start, at(t)
-    for done in range(most):
-        if too_high(new) or (done > 1 and new.loss >= before.loss):
-            break
-        if flat_enough(new):
-            return new, 1 + done
-        if new.slope >= 0.0:
-            break
-        bounds = new.t + 0.01 * (new.t - before.t), new.t * 10.0
-        before, new = new, at(_lowest_of_cubic(before, new, *bounds))
-    else:
-        return (start if start.loss <= new.loss else new), 1 + most
-    low, high = (before, new) if before.loss <= new.loss else (new, before)
-    stuck = False
-    kinked = done + _KINKED
-    while done < most and abs(high.t - low.t) >= narrow:
-        left, right = sorted((low, high), key=lambda point: point.t)
-        t, stuck = _within(_lowest_of_cubic(left, right, left.t, right.t), left.t, right.t, stuck)
-        new = at(t)
-        done += 1
-        if too_high(new) or new.loss >= low.loss:
-            low, high = (low, new) if low.loss <= new.loss else (new, low)
-            continue
-        if flat_enough(new) or (done >= kinked and new.slope > 0.0):
-            return new, 1 + done
-        high = low if new.slope * (high.t - low.t) >= 0.0 else high
-        low = new
-    return low, 1 + done
-
-
-def _within(t: float, left: float, right: float, stuck: bool) -> tuple[float, bool]:
-    """Return the next point to try in a bracket, and whether it is near an end."""
-    edge = 0.1 * (right - left)
-    if min(right - t, t - left) >= edge:
-        return t, False
-    if stuck or t >= right or t <= left:
-        return (right - edge if abs(t - right) < abs(t - left) else left + edge), False
-    return t, True
-
-
-def _lowest_of_cubic(a: Point, b: Point, least: float, most: float) -> float:
-    """Return the minimum, within bounds, of the cubic through two points with their slopes.
-
-    If there is none, as along a line, return the middle.
-    """
-    if a.t == b.t:
-        return (least + most) / 2.0
-    one = a.slope + b.slope - 3.0 * (a.loss - b.loss) / (a.t - b.t)
-    square = one * one - a.slope * b.slope
-    if not 0.0 <= square < math.inf:
-        return (least + most) / 2.0
-    left, right = (a, b) if a.t <= b.t else (b, a)
-    root = math.sqrt(square)
-    bend = right.slope - left.slope + 2.0 * root
-    if not bend:
-        return (least + most) / 2.0
-    part = (right.slope + root - one) / bend
-    return min(max(right.t - (right.t - left.t) * part, least), most)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...core.extend import (
     GradientTape,
@@ -24,10 +24,11 @@ from ...core.extend import (
     stage,
     warn_user,
 )
-from ...layers import unknown_argument
+from ...layers import unknown_argument, with_own_arguments
 from .decay import Decaying, Excluded, as_rate, checked_rate
 from .options import (
     AVERAGES,
+    EMA_MOMENTUM,
     OPTIONS,
     SUMS,
     add,
@@ -35,11 +36,17 @@ from .options import (
     checked,
     clipped,
     first_or,
+    list_of_variables,
     warn_of_name,
     with_options,
 )
 from .slots import GROUPING
 from .updates import VariableGroup, do_step, traced_step
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from .options import Options
 
 __all__ = ["Optimizer"]
 
@@ -76,8 +83,9 @@ class Optimizer(Decaying):
         The number of steps that accumulate gradients for one update. The update uses their mean,
         and clips that. None updates at every step. Schedules get the number of all steps, formulas
         the number of updates of a variable, and a variable's steps are those that it takes part in.
-    unknown
-        Any other argument is an error, which suggests the name to use.
+    options
+        The arguments from ``clipnorm`` on, by their names. A class may state other defaults as
+        attributes (``clipnorm = 1.0``). An unknown argument is an error, which suggests a name.
 
     Attributes
     ----------
@@ -114,6 +122,9 @@ class Optimizer(Decaying):
     0.5
     """
 
+    _gradtape_internal = "fixed_formula skips_missing"
+    _gradtape_hooks = "get_config settings slots update"
+
     _family = """
     Parameters
     ----------
@@ -131,6 +142,10 @@ class Optimizer(Decaying):
     fixed_formula: ClassVar[bool] = False
     #: Whether steps leave out variables without a gradient, instead of refusing them.
     skips_missing: ClassVar[bool] = False
+    #: Whether the gradients at one point are enough for a step. If not, ``fit`` cannot use it.
+    takes_gradients: ClassVar[bool] = True
+    #: The overridden methods that leave a step as the formula says: files hold the formula alone.
+    same_step: ClassVar[tuple[str, ...]] = ()
 
     learning_rate: Any
     clipnorm: float | None = None
@@ -138,37 +153,37 @@ class Optimizer(Decaying):
     global_clipnorm: float | None = None
     weight_decay: float | None = None
     use_ema: bool = False
-    ema_momentum: float = 0.99
+    ema_momentum: float = EMA_MOMENTUM
     ema_overwrite_frequency: int | None = None
     gradient_accumulation_steps: int | None = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         complete_docstring(cls)
+        if "update_step" in vars(cls) and cls.update is Optimizer.update:
+            raise TypeError(
+                f"{cls.__name__} has update_step, as Keras's optimizers do; an optimizer of "
+                "gradtape has update(value, gradient, state, settings), which returns the new "
+                "value and the new state"
+            )
 
     def __init__(
         self,
         learning_rate: Any,
         name: str | None = None,
-        *,
-        clipnorm: float | None = None,
-        clipvalue: float | None = None,
-        global_clipnorm: float | None = None,
-        weight_decay: float | None = None,
-        use_ema: bool = False,
-        ema_momentum: float = 0.99,
-        ema_overwrite_frequency: int | None = None,
-        gradient_accumulation_steps: int | None = None,
-        **unknown: Any,
+        **options: Unpack[Options],
     ) -> None:
-        for argument in unknown:
-            raise unknown_argument(type(self), argument)
-        given = {option: value for option, value in locals().items() if option in OPTIONS}
-        options = check_options(type(self).__name__, given, Optimizer)
+        for argument in options:
+            if argument not in OPTIONS:
+                raise unknown_argument(type(self), argument, OPTIONS)
+        stated = {option: getattr(type(self), option) for option in OPTIONS}
+        given = check_options(type(self).__name__, {**stated, **options})
         super().__init__(name)
-        for option, value in options.items():
-            setattr(self, option, value)
-        kept = (AVERAGES, use_ema), (SUMS, gradient_accumulation_steps)
+        for option, value in given.items():
+            # files hold what a class states, too: readers may not have the class
+            if not value == stated[option] == getattr(Optimizer, option):
+                setattr(self, option, value)
+        kept = (AVERAGES, self.use_ema), (SUMS, self.gradient_accumulation_steps)
         added = tuple([slot for slot, wanted in kept if wanted])
         if added:
             vars(self)["slots"] = (*self.slots, *added)
@@ -182,6 +197,12 @@ class Optimizer(Decaying):
             tuple[int, ...],
             tuple[list[VariableGroup], list[VariableGroup], list[Variable], exclusive],
         ] = {}
+
+    @property
+    def _gradtape_described(self) -> list[str]:
+        """What a class states itself: files hold it for a class that readers do not know."""
+        stated = ("slots", "skips_missing")
+        return [name for name in stated if getattr(self, name) != getattr(Optimizer, name)]
 
     def settings(self, rate: Any, step: Any) -> tuple[Any, ...]:
         """Return the numbers of one step that all variables share.
@@ -203,7 +224,10 @@ class Optimizer(Decaying):
         ``@gradtape.training.optimizers.by_blocks``: a call then gets many variables in one row,
         which is faster.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__}: define update(value, gradient, state, settings), returning "
+            "the new value and the new state"
+        )
 
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
         """Do one step.
@@ -318,6 +342,11 @@ class Optimizer(Decaying):
     def _step_numbers(self, rate: Any, update: Any) -> tuple[Any, ...]:
         """Return the settings of an update, followed by those of the options."""
         numbers = self.settings(rate, update)
+        if not isinstance(numbers, tuple):
+            raise TypeError(
+                f"{type(self).__name__}: settings must return a tuple of numbers, such as (rate,), "
+                f"got {type(numbers).__name__}"
+            )
         if self.weight_decay is not None:
             numbers += (rate * self.weight_decay,)
         if self.use_ema:
@@ -403,7 +432,7 @@ class Optimizer(Decaying):
                 loss = self.scale_loss(loss())
         elif tape is None:
             raise ValueError("minimize: a loss that is a tensor needs the tape that recorded it")
-        chosen = list(variables() if callable(variables) else variables)
+        chosen = list_of_variables(variables)
         self.apply_gradients(zip(tape.gradient(loss, chosen), chosen))
 
     def _rate_at(self, step: Any) -> Any:
@@ -476,16 +505,22 @@ class Optimizer(Decaying):
         """Return the constructor's arguments, with the current value of the learning rate.
 
         They include which variables do not decay: strings in their names, and their places among
-        the trained variables.
+        the trained variables. An argument that a subclass adds is the attribute of its name.
+
+        Raises
+        ------
+        TypeError
+            If there is no such attribute: set it, or define ``get_config``.
         """
         rate, excluded = self.learning_rate, self._gradtape_excluded.config()
-        return {
+        known = {
             "learning_rate": float(rate.array) if isinstance(rate, Variable) else rate,
             "name": self.name,
             **{option: vars(self)[option] for option in OPTIONS if option in vars(self)},
             **({} if excluded is None else {"excluded_from_weight_decay": excluded}),
             **{argument: getattr(self, argument) for argument in self._arguments},
         }
+        return with_own_arguments(self, Optimizer, known)
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:

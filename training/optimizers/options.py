@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.extend import (
+    Module,
     Tensor,
     Variable,
     as_tensor,
@@ -77,6 +78,26 @@ __all__ = [
     "warn_of_name",
     "with_options",
 ]
+
+
+def list_of_variables(variables: Any) -> list[Variable]:
+    """Return the variables that ``minimize`` got: a list, or a function that returns one.
+
+    Raises
+    ------
+    TypeError
+        If they are anything else.
+    """
+    if isinstance(variables, Module):
+        raise TypeError("minimize: pass model.trainable_variables instead of the model")
+    found = variables() if callable(variables) else variables
+    if isinstance(found, Variable):
+        raise TypeError("minimize: variables are a list; write [variable]")
+    found = list(found)
+    other = next((x for x in found if not isinstance(x, Variable)), None)
+    if other is not None:
+        raise TypeError(f"minimize: expected variables, got {type(other).__name__}")
+    return found
 
 
 def checked(gradient: Any, variable: Any) -> Any:
@@ -243,8 +264,8 @@ OPTIONS = (
 AVERAGES, SUMS = "weight_averages", "gradient_sums"
 
 
-def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[str, Any]:
-    """Return the options that differ from the defaults, by name.
+def check_options(optimizer: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all options, by name, as Python numbers.
 
     Parameters
     ----------
@@ -252,8 +273,6 @@ def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[
         The name of the class.
     given
         All options.
-    unset
-        The class, whose attributes are the defaults.
 
     Raises
     ------
@@ -266,23 +285,35 @@ def check_options(optimizer: str, given: Mapping[str, Any], unset: Any) -> dict[
     found: dict[str, Any] = {}
     for option in OPTIONS:
         value = given[option]
-        if value == getattr(unset, option):
-            continue
         if option == "use_ema":
-            found[option] = bool(value)
-        elif option in ("ema_overwrite_frequency", "gradient_accumulation_steps"):
-            found[option] = _count(optimizer, option, value, 1 + (option[0] == "g"))
-        elif value is not None:
-            found[option] = float(value)
-    decay, momentum = found.get("weight_decay", 0.0), found.get("ema_momentum", 0.0)
+            value = bool(value)
+        elif value is not None and option in _COUNTS:
+            value = _count(optimizer, option, value, _COUNTS[option])
+        elif value is not None or option == "ema_momentum":
+            value = _number(optimizer, option, value)
+        found[option] = value
+    decay, momentum = found["weight_decay"] or 0.0, found["ema_momentum"]
     if not 0.0 <= decay < float("inf"):
         raise ValueError(f"{optimizer}: weight_decay must not be negative, got {decay}")
     if not 0.0 <= momentum <= 1.0:
         raise ValueError(f"{optimizer}: ema_momentum must be in [0, 1], got {momentum}")
-    alone = [option for option in found if option.startswith("ema_")]
-    if alone and not found.get("use_ema"):
-        raise ValueError(f"{optimizer}: {alone[0]} needs averages of weights: set use_ema=True")
+    for option, usual in (("ema_momentum", EMA_MOMENTUM), ("ema_overwrite_frequency", None)):
+        if found[option] != usual and not found["use_ema"]:
+            raise ValueError(f"{optimizer}: {option} needs averages of weights: set use_ema=True")
     return found
+
+
+def _number(optimizer: str, option: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{optimizer}: {option} must be a number, got {value!r}") from None
+
+
+#: The default decay of averages of weights.
+EMA_MOMENTUM = 0.99
+#: The least values of options that are counts.
+_COUNTS = {"ema_overwrite_frequency": 1, "gradient_accumulation_steps": 2}
 
 
 def _count(optimizer: str, option: str, value: Any, least: int) -> int:

@@ -15,21 +15,78 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...core.extend import SCALARS, ArrayOperators, backend_of, register_array_type
+from ...core.extend import (
+    SCALARS,
+    ArrayOperators,
+    Tensor,
+    backend_of,
+    register_array_type,
+    to_numpy,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["FlatFormula", "UfuncRule", "by_blocks", "returned"]
+__all__ = ["FlatFormula", "UfuncRule", "by_blocks", "check_elementwise", "returned"]
 
 Update = TypeVar("Update", bound=Callable[..., Any])
 Array: TypeAlias = "NDArray[Any]"
 
 
 def by_blocks(update: Update) -> Update:
-    """Mark an ``update`` that is elementwise, and depends only on its arguments and attributes."""
+    """Mark an ``update`` that is elementwise, and depends only on its arguments and attributes.
+
+    gradtape then calls it with many variables in one row, which is faster.
+
+    Parameters
+    ----------
+    update
+        The method of a :class:`gradtape.training.Optimizer`.
+
+    Returns
+    -------
+    callable
+        The method itself.
+
+    Examples
+    --------
+    >>> class Descent(gt.training.Optimizer):
+    ...     @gt.training.optimizers.by_blocks
+    ...     def update(self, value, gradient, state, settings):
+    ...         return value - settings[0] * gradient, state
+    """
     update.by_blocks = True  # type: ignore[attr-defined]
     return update
+
+
+def check_elementwise(before: Any, together: Any, alone: Any, again: Callable[[], Any]) -> None:
+    """Compare a variable's new value, computed in one row with others, with that computed alone.
+
+    ``again`` computes it in the row once more: a formula with random numbers gives another value,
+    and is not compared.
+
+    Raises
+    ------
+    ValueError
+        If they differ by more than rounding.
+    """
+    if _differ(before, together, alone) and not _differ(before, together, again()):
+        raise ValueError(
+            "Optimizer.update is marked with by_blocks, but the new value of a variable "
+            "depends on the other variables in the row: a norm, a mean or a shape is not "
+            "elementwise. Remove the mark"
+        )
+
+
+def _differ(before: Any, together: Any, alone: Any) -> bool:
+    """Return whether two new values of a variable differ by more than rounding."""
+    arrays = [x.array if isinstance(x, Tensor) else x for x in (before, together, alone)]
+    before, together, alone = map(to_numpy, arrays)
+    if before.dtype.kind not in "fc":  # bfloat16
+        return False
+    rounding = 64 * np.finfo(before.dtype).eps * (np.abs(before) + np.abs(together))
+    with np.errstate(invalid="ignore"):  # differences of infinities
+        return bool(np.any(np.abs(together - alone) > rounding))
 
 
 def returned(result: Any, state: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
@@ -63,7 +120,7 @@ class Term(ArrayOperators):
         self.steps = steps
         self.dtype = dtype
 
-    def gone(self) -> str | None:
+    def ended(self) -> str | None:
         """Return None: a term can always be used."""
         return None
 
@@ -113,7 +170,7 @@ def _traced(
     held, told = others[:state], others[state:]
     try:
         new, changed = returned(update(value, gradient, held, tuple(told)), held)
-    except (_NotPlainError, TypeError):  # more than ufuncs, such as gradtape's functions
+    except Exception:  # more than ufuncs, such as a shape; errors of its own come when it runs
         return None
     results = [new, *changed]
     return (steps, [value, *held, gradient, *told], results) if _are_terms(results) else None

@@ -34,6 +34,10 @@ GROUPING = RLock()
 class Slots(Module):
     """Base class of optimizers: lists with one variable of state per trained variable."""
 
+    _gradtape_internal = (
+        "adopt begin claim counter met share_counts states take_part trained unclaimed"
+    )
+
     #: The names of these lists, which are attributes.
     slots: tuple[str, ...] = ()
     #: The counter of steps of each trained variable. Variables share one while they take part in
@@ -159,10 +163,10 @@ class Slots(Module):
         self._set_counts(counts)
         self._gradtape_cohorts = object()
 
-    def claim(self, variables: Iterable[Variable], beside: Iterable[Variable] = ()) -> None:
+    def claim(self, variables: Iterable[Variable], beside: Container[int] = ()) -> None:
         """Note the variables that the state from a file belongs to, which are in the same file.
 
-        Others of the file (``beside``) do not get it, even if they train first.
+        Others of the file (``beside``, their ids) do not get it, even if they train first.
 
         Raises
         ------
@@ -176,7 +180,7 @@ class Slots(Module):
             if type(held) is not list or [getattr(x, "shape", None) for x in held] != shapes:
                 raise ValueError(f"{slot} is not the state of variables of shapes {shapes}")
         self._gradtape_claims = claims
-        self._gradtape_beside = frozenset([variable.id for variable in beside])
+        self._gradtape_beside = beside
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

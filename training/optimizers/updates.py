@@ -36,7 +36,7 @@ from ...core.extend import (
 )
 from ...plugins.packing import FlatArrays, bounds_of, hold
 from .options import SUMS, clipped
-from .rules import FlatFormula, UfuncRule, returned
+from .rules import FlatFormula, UfuncRule, check_elementwise, returned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,6 +118,7 @@ class VariableGroup:
     __slots__ = (
         "_at_once",
         "_blocks",
+        "_compared",
         "_copies",
         "_detached",
         "_gradients",
@@ -160,6 +161,7 @@ class VariableGroup:
         self._copies: list[Any] = [None] * len(self.variables)
         self.xp = backend_of(columns[0][0].array).xp
         self._on_tensors = False
+        self._compared = len(members) == 1
         self._rules: dict[tuple[int, int], UfuncRule | None] = {}
         self._at_once: dict[tuple[Any, ...], Any] = {}
         self._blocks = list(_blocks(bounds, columns[0][0].dtype.itemsize))
@@ -225,12 +227,27 @@ class VariableGroup:
         gradient = self.xp.concat(gradients, axis=None)
         if self._is_marked:
             new, changed = self._computed(value, gradient, state, settings)
+            if not self._compared:
+                self._compare(new, gradient, settings)
+                self._compared = True
             pairs = zip((new, *changed), self.flats.arrays, strict=True)
             return [_as_array(x, old) if isinstance(x, Tensor) else x for x, old in pairs]
         shape = self.flats.bounds[0][2]
         value, gradient, *state = [self.xp.reshape(x, shape) for x in (value, gradient, *state)]
         new, changed = self._computed(value, gradient, state, settings)
         return [self.xp.reshape(_as_array(x, value), (-1,)) for x in (new, *changed)]
+
+    def _compare(self, new: Any, gradient: Any, settings: tuple[Any, ...]) -> None:
+        """Raise if the new value of the first variable depends on the others."""
+        start, stop, _ = self.flats.bounds[0]
+        row, *states = self.flats.arrays
+        value, *state = [x[start:stop] for x in self.flats.arrays]
+        alone, _ = self._computed(value, gradient[start:stop], state, settings)
+
+        def again() -> Any:
+            return self._computed(row, gradient, states, settings)[0][start:stop]
+
+        check_elementwise(value, new[start:stop], alone, again)
 
     def _computed(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
@@ -475,7 +492,8 @@ class _UpdateStep(NamedTuple):
     def update(self, chosen: list[int], gradients: list[Any], n: Any) -> None:
         """Do the update with number ``n`` of some of the variables."""
         optimizer = self.optimizer
-        settings = optimizer._step_numbers(self.rate, n)
+        # some may be Python numbers
+        numbers = [as_tensor(x, "float64") for x in optimizer._step_numbers(self.rate, n)]
         slots = [slot for slot in optimizer.slots if slot != SUMS]
         cast: dict[Any, tuple[Any, ...]] = {}
         frequency = optimizer.ema_overwrite_frequency
@@ -483,7 +501,7 @@ class _UpdateStep(NamedTuple):
             variable, place = self.variables[i], self.places[i]
             held = [getattr(optimizer, slot)[place] for slot in slots]
             if variable.dtype not in cast:
-                cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in settings])
+                cast[variable.dtype] = tuple([x.astype(variable.dtype) for x in numbers])
             state = [slot.value for slot in held]
             formula = optimizer._step_formula(optimizer._decays_at(variable, place))
             found = formula(variable.value, gradient, state, cast[variable.dtype])

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Tensor, as_tensor, in_precision, ops
+from ...core.extend import Tensor, as_tensor, in_precision, ops, warn_user
 from ...layers import Model, mask_of
 from .. import losses
 from .. import metrics as known_metrics
 from ..checks import check_labels
 from ..losses.loss import counted_call, kind_of
-from ..metrics.objects import MeanOf, knowing_losses
+from ..metrics.objects import MeanOf, Metric, knowing_losses
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "update"]
@@ -399,7 +399,35 @@ def update(metric: Any, y: Any, predicted: Any, weight: Any) -> None:
     if mask is not None and not isinstance(metric, MeanOf):  # MeanOf uses the mask itself
         seen = as_tensor(mask).astype("float32")
         weight = mask_weights(mask, seen, weight, _name(metric))
+    vars(metric)["_gradtape_updated"] = True
+    before = _not_reset(metric)
     metric.update_state(y, predicted, *(() if weight is None else (weight,)))
+    now = _not_reset(metric)
+    changed = [k for k, x in before.items() if now.get(k, x) is not x and now[k] != x]  # NaN is NaN
+    if changed:
+        vars(metric)[_TOLD] = True
+        warn_user(
+            f"metric {_name(metric)!r}: update_state changes {changed[0]!r}, which reset_state "
+            "leaves as it is, so epochs and validations add up; make it a variable, by add_weight, "
+            "or define reset_state",
+            UserWarning,
+        )
+
+
+#: An attribute of metrics that the warning about Python state was for.
+_TOLD = "_gradtape_told"
+
+
+def _not_reset(metric: Any) -> dict[str, Any]:
+    """Return the numbers and lengths of lists that a reset leaves; none after the warning.
+
+    An empty list is left out, and so is what is not yet a number: the first batch may set them.
+    """
+    if type(metric).reset_state is not Metric.reset_state or _TOLD in vars(metric):
+        return {}
+    held = vars(metric).items()
+    numbers = {name: x for name, x in held if type(x) in (int, float)}
+    return numbers | {name: len(x) for name, x in held if type(x) is list and x}
 
 
 def _name(measure: Any) -> str:

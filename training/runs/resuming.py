@@ -99,7 +99,7 @@ class Run:
         ranks: SingleRank = ALONE,
     ) -> None:
         self.session, self.data, self.ranks = session, data, ranks
-        self.listeners = Callbacks(callbacks)
+        self.listeners = Callbacks(callbacks, stored=checkpoint is not None)
         self.epochs, self.epoch, self.batch = epochs, initial_epoch, 0
         self.logs: dict[str, float] = {}
         self.stopped = False
@@ -174,7 +174,7 @@ class Run:
         """Return whether a non-finite loss ends the run without an error, as a callback asks."""
         if not isinstance(error, FloatingPointError) or self._quiet is None:
             return False
-        self._quiet.told(self.batch, error)
+        self._quiet.report(self.batch, error)
         return not self._quiet.raise_error
 
     # -- the run -------------------------------------------------------------------------------

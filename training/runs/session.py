@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
@@ -11,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import hinted, warn_user
+from ...core.extend import Module, flatten, hinted, warn_user
 from ..callbacks.callback import Callback
+from .callback_state import Snapshot, load_attributes
 
-__all__ = ["Callbacks", "History", "Session", "is_plain"]
+__all__ = ["Callbacks", "History", "Session"]
 
 #: The events, with the number of arguments of each. Methods that take one more, as Keras's
 #: callbacks do, get an empty dictionary of values.
@@ -32,8 +32,17 @@ _EVENTS = {
 }
 #: Keras's older names of events, for callbacks without a method of the newer name.
 _OLDER = {"on_train_batch_begin": "on_batch_begin", "on_train_batch_end": "on_batch_end"}
-#: Events in Keras that ``fit`` never calls.
-_NEVER = ["on_predict_begin", "on_predict_end", "on_predict_batch_begin", "on_predict_batch_end"]
+
+
+def _never_called(callback: Any) -> list[str]:
+    """Return the methods whose names look like events, but are misspelt or of other libraries."""
+    known = {*_EVENTS, *_OLDER.values()}
+    return [
+        name
+        for cls in reversed(type(callback).__mro__)
+        for name, value in vars(cls).items()
+        if name.startswith("on_") and name not in known and callable(value)
+    ]
 
 
 class Session:
@@ -151,6 +160,8 @@ class Callbacks:
     ----------
     callbacks
         Functions of an epoch and its values, or objects with methods named after events.
+    stored
+        Whether checkpoints keep their state.
 
     Raises
     ------
@@ -164,11 +175,12 @@ class Callbacks:
         ``stop_training``, or called ``_ask_to_stop``.
     """
 
-    def __init__(self, callbacks: Iterable[Any]) -> None:
-        self.stopped = False
+    def __init__(self, callbacks: Iterable[Any], stored: bool = False) -> None:
+        self.stopped, self._stored = False, stored
         self._model: Any = None
+        self._kept: list[Any] = []
         #: With their attributes before the first epoch.
-        self._objects: list[tuple[Any, dict[str, Any]]] = []
+        self._objects: list[tuple[Any, Snapshot]] = []
         self.by_event: dict[str, list[Callable[..., Any]]] = {event: [] for event in _EVENTS}
         for callback in callbacks:
             if isinstance(callback, type) and not _is_namespace(callback):
@@ -187,7 +199,7 @@ class Callbacks:
             for event, method in methods.items():
                 if method is not None:
                     self.by_event[event].append(_with_argument_count(method, _EVENTS[event]))
-            waiting = [event for event in _NEVER if hasattr(callback, event)]
+            waiting = _never_called(callback)
             if waiting:
                 warn_user(
                     f"fit: {type(callback).__name__} has {', '.join(waiting)}, which fit never "
@@ -195,7 +207,7 @@ class Callbacks:
                     UserWarning,
                 )
             if not isinstance(callback, FunctionType):
-                self._objects.append((callback, _plain_attributes(callback)))
+                self._objects.append((callback, Snapshot(callback)))
 
     def attach(
         self,
@@ -208,6 +220,7 @@ class Callbacks:
         ``measured`` holds the names of the values, if they are known; ``params`` the settings.
         """
         self._model = getattr(session, "model", None)
+        self._kept = flatten(session.trackables()) if self._stored else []
         if self._model is not None:  # from an earlier run, or a loop that you write
             vars(self._model).pop("stop_training", None)
         for callback, _ in self._objects:
@@ -228,7 +241,7 @@ class Callbacks:
         """Call the callbacks for an event; return whether one has asked to stop."""
         answers = [listener(*arguments) for listener in self.by_event[event]]  # all are called
         if event == "on_train_begin":  # what it made belongs to this run: paths, times, settings
-            self._objects = [(x, _plain_attributes(x)) for x, _ in self._objects]
+            self._objects = [(x, self._snapshot(x)) for x, _ in self._objects]
         # comparisons with NumPy's numbers give NumPy's booleans
         yes = [isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers]
         asked = event == "on_epoch_end" and any(yes)
@@ -239,6 +252,19 @@ class Callbacks:
             asked = _requests_stop(callback) or asked
         self.stopped = self.stopped or asked
         return self.stopped
+
+    def _snapshot(self, callback: Any) -> Snapshot:
+        whole = self._stored and not _has_state(callback)
+        return Snapshot(callback, whole, self._stored_elsewhere() if whole else ())
+
+    def _stored_elsewhere(self) -> set[int]:
+        """Return the ids of the objects that a checkpoint of the run keeps."""
+        found = {id(callback) for callback, _ in self._objects}
+        for kept in self._kept:
+            found.add(id(kept))
+            if isinstance(kept, Module):
+                found.update(map(id, (*kept.submodules, *kept.variables)))
+        return found
 
     def around(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the batches of a validation, and call the callbacks around each."""
@@ -255,23 +281,20 @@ class Callbacks:
         """Return the state of each callback that is an object.
 
         This is the result of its ``state_dict``. Without that method, it is its plain attributes:
-        those after ``on_train_begin``, and the current ones.
+        those after ``on_train_begin``, and the current ones, with arrays that have changed.
         """
-        found = []
+        found, stored = [], self._stored_elsewhere()
         for callback, given in self._objects:
             if _has_state(callback):
                 state = callback.state_dict()
             else:
-                state = {"given": given, "now": _plain_attributes(callback)}
+                now = {**Snapshot(callback).plain, **given.changed(callback, stored)}
+                state = {"given": given.plain, "now": now}
             found.append({"type": type(callback).__qualname__, "state": state})
         return found
 
     def load(self, states: Iterable[dict[str, Any]]) -> None:
-        """Restore states; those of callbacks of one class, in their order.
-
-        An attribute that did not change after ``on_train_begin`` is a setting, or belongs to one
-        run, and keeps its current value. An open file or another object keeps it, too.
-        """
+        """Restore states; those of callbacks of one class, in their order."""
         waiting = list(self._objects)
         for record in states:
             of_class = (x for x in waiting if type(x[0]).__qualname__ == record["type"])
@@ -284,14 +307,7 @@ class Callbacks:
             if _has_state(callback):
                 callback.load_state_dict(state)
                 continue
-            for name, value in state["now"].items():
-                ran = _differs(name, value, state["given"])  # not a setting: the run changed it
-                held = vars(callback).get(name)
-                begun = _differs(name, held, given)
-                # a file must replace neither a method nor what the callback has opened
-                kept = not is_plain(held) or not is_plain(getattr(type(callback), name, None))
-                if (ran or begun) and not kept:
-                    vars(callback)[name] = copy.deepcopy(value)
+            load_attributes(callback, state, given.plain)
 
 
 def _requests_stop(callback: Any) -> bool:
@@ -327,27 +343,5 @@ def _with_argument_count(method: Callable[..., Any], count: int) -> Callable[...
     return method
 
 
-def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:
-    return name not in held or repr(held[name]) != repr(value)
-
-
-def _plain_attributes(callback: Any) -> dict[str, Any]:
-    held = getattr(callback, "__dict__", {})
-    return {name: copy.deepcopy(value) for name, value in held.items() if is_plain(value)}
-
-
 def _has_state(callback: Any) -> bool:
     return all(callable(getattr(callback, x, None)) for x in ("state_dict", "load_state_dict"))
-
-
-def is_plain(value: Any) -> bool:
-    """Return whether files can hold a value directly; not arrays, which may be large."""
-    if isinstance(value, (list, tuple)):
-        return type(value) in (list, tuple) and all(map(is_plain, value))
-    if isinstance(value, dict):
-        return type(value) is dict and all(map(is_plain, (*value, *value.values())))
-    if type(value) is int:
-        return abs(value) < 2**64
-    if isinstance(value, np.number):  # neither long doubles nor differences of times
-        return value.dtype.kind in "iufc" and value.dtype.char not in "gG"
-    return value is None or type(value) in (bool, str, float, complex)

@@ -28,7 +28,6 @@ from ...core.extend import (
     Tensor,
     Variable,
     flatten,
-    function,
     pack_like,
     registry,
     slots_of,
@@ -36,7 +35,7 @@ from ...core.extend import (
     to_numpy,
 )
 from ..callbacks.callback import Callback
-from .session import is_plain
+from .callback_state import is_plain
 
 __all__ = ["MODES", "BatchStep", "Constant", "constants_of", "differing", "restore_plain_values"]
 
@@ -130,7 +129,10 @@ class BatchStep:
         """Trace the step for a shape; keep the graph if its loss is the same as in Python."""
         before = self._attributes()
         try:
-            traced = function(lambda *given: self.step(*pack_like(batch, list(given)), look=None))
+            traced = Function(
+                lambda *given: self.step(*pack_like(batch, list(given)), look=None),
+                name=f"{self.what} step",  # in profiles and messages
+            )
             concrete = traced.get_concrete_function(*leaves)
         except Exception as error:
             restore_plain_values(before, self._attributes())

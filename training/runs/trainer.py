@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import partial
+from operator import is_
 from typing import Any
 
 from ...core.errors import TraceError
@@ -40,12 +41,14 @@ from ..checks import (
     FirstBatchChecks,
     check_restored,
     check_used,
+    warn_of_own_step,
     warn_of_padding,
     warn_of_untracked,
     whats_not_finite,
 )
 from ..loss_scaling import scaling, scaling_for
 from ..ranks import ALONE, SingleRank
+from ..threads import warn_once_of_threads
 from .batches import BatchSender, ClassWeights, Sums, Values
 from .objective import Objective
 from .session import Session
@@ -85,13 +88,22 @@ class Trainer(Session):
         if compile not in MODES:
             raise ValueError(f"{method}: compile is 'auto', True or False, got {compile!r}")
         self.model = model
+        warn_of_own_step(model, method)
         self.optimizer = optimizers.get(optimizer)
+        if method == "fit" and not getattr(self.optimizer, "takes_gradients", True):
+            kind = type(self.optimizer).__name__
+            raise TypeError(
+                f"fit: {kind} evaluates the loss several times in a step, which fit does once for "
+                "each batch; write a function that returns the loss over all data, and call "
+                f"{kind}().minimize(loss, model.trainable_variables)"
+            )
         self.objective = Objective(model, loss, metrics, loss_weights, weighted_metrics)
         self.with_training = takes_training(model)
         if method == "fit":
             check_restored(model)
             self.optimizer = scaling_for(model, self.optimizer)
         self.variables: list[Variable] = []
+        self._parts: tuple[Module, ...] | None = None  # those of the model that have been called
         self._penalties: list[tuple[Variable, Any]] = []
         self._limits: list[tuple[Variable, Any]] = []
         self.method = method
@@ -104,6 +116,8 @@ class Trainer(Session):
         )
         #: Whether callbacks on batches may change the model within an epoch.
         self.watched = False
+        #: Whether to warn, in the first step, if BLAS's threads wait for each other.
+        self.looks_at_threads = False
         self.class_weights = ClassWeights.of(class_weight, self.objective.heads[0].kind)
         self._looked: dict[Any, int] = {}  # the sizes of the batches that were checked
         self._sums = self._no_sums()
@@ -209,6 +223,8 @@ class Trainer(Session):
             self.training.revise()
             self._begun = True
         elif self.watched:
+            if self._parts != self.model.submodules or self._others_train():
+                self._gather(batch[0])
             self.training.revise()
         if self.class_weights is not None:
             batch = (*batch[:2], self.class_weights(_labels(batch), *batch[2:]))
@@ -232,9 +248,24 @@ class Trainer(Session):
 
     def _remember(self, x: Any) -> None:
         """Keep the state before an epoch that begins with the inputs ``x``."""
-        if self._snapshot is None:
+        self._gather(x)
+        # arrays are never written, so references to them are enough
+        held = (*self.model.variables, *self.optimizer.variables)
+        self._snapshot = [(variable, variable.array) for variable in held]
+
+    def _others_train(self) -> bool:
+        """Return whether a callback has frozen or thawed variables, or replaced some."""
+        now = self.model.trainable_variables
+        return len(now) != len(self.variables) or not all(map(is_, now, self.variables))
+
+    def _gather(self, x: Any) -> None:
+        """Find the variables that train; those of new layers are created with the inputs ``x``."""
+        if self._parts != self.model.submodules:
             with states_kept(self.model):
-                self.call(x, training=False)  # creates every variable
+                self.call(x, training=False)
+            if self._parts is None and self.looks_at_threads:
+                warn_once_of_threads(self.model.variables, x)
+            self._parts = self.model.submodules
         self.variables = list(self.model.trainable_variables)
         if not self.variables:
             frozen = "" if self.model.trainable else ": it is frozen (trainable is False)"
@@ -245,9 +276,6 @@ class Trainer(Session):
         self.optimizer.build(self._claimants())
         self._penalties = penalties(self.model)
         self._limits = [(v, rule) for v, rule in constrained(self.model) if v.trainable]
-        # arrays are never written, so references to them are enough
-        held = (*self.model.variables, *self.optimizer.variables)
-        self._snapshot = [(variable, variable.array) for variable in held]
 
     def _claimants(self) -> list[Variable]:
         """Return the variables in the order of the optimizer's state from a file.
