@@ -20,6 +20,7 @@ from .writing.save import save
 
 if TYPE_CHECKING:
     from .container.storage import Storage, Stored
+    from .reading.features import features
     from .reports.checks import Report
     from .reports.diff import diff
     from .reports.difference import Difference
@@ -48,6 +49,7 @@ __all__ = [
     "WeightsMismatch",
     "WeightsReport",
     "diff",
+    "features",
     "inspect",
     "inspect_text",
     "load",
@@ -63,6 +65,7 @@ publish(
     __name__,
     above={
         ".saving.container.storage": "Storage Stored",
+        ".saving.reading.features": "features",
         ".saving.reports.diff": "diff",
         ".saving.reports.difference": "Difference",
         ".saving.reports.inspection": "Inspection inspect inspect_text",

@@ -14,6 +14,7 @@ _PLACES = {
     "pickle_variable": "pickling:variable",
     "save": "writing.save:save",
     "save_weights": "weights.save:save_weights",
+    "under_any_name": "records.formats:under_any_name",
     "writer_of": "records.formats:writer_of",
 }
 

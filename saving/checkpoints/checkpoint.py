@@ -16,7 +16,7 @@ from ...training import Optimizer
 from ..container.storage import open_file
 from ..errors import LoadError
 from ..records.assigned import assign_arrays, beside
-from ..records.formats import check_format
+from ..records.formats import check_format, warn_of_name
 from ..records.loaded import LoadedModule, shadows
 from ..records.schema import COUNTS, check_steps, check_stream, is_attribute
 from .files import Stored, write_checkpoint
@@ -119,6 +119,7 @@ class Checkpoint:
             as it is. The file is then unchanged.
         """
         self._warn()
+        warn_of_name(path, "Checkpoint")
         return self._write(path, {}, {})
 
     def restore(

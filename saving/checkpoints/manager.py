@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ...core.extend import Module, Text, init_scope
 from ..container.storage import open_file, storage_of
 from ..errors import LoadError, SaveError, printable
-from ..records.formats import check_format
+from ..records.formats import check_format, warn_of_name
 from .checkpoint import Checkpoint, RestorePlan, RestoreReport
 from .files import Stored, write_checkpoint
 from .trackables import Trackables, modules_in
@@ -393,6 +393,7 @@ def _file(where: Any) -> str:
             "gradtape.training.CheckpointManager for several"
         )
     check_format(where, "fit")
+    warn_of_name(where, "fit")
     path = storage.target(where)  # raises for what could not be written at the first epoch's end
     if os.path.exists(path):
         with open_file(path) as file:

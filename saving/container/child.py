@@ -59,6 +59,8 @@ def no_python() -> str:
     str
         The reason, and what to do.
     """
+    if sys.platform in ("emscripten", "wasi"):
+        return "WebAssembly, as in a browser, starts no processes; use another Python"
     path = sys.executable
     name = os.path.basename(path or "")
     frozen = getattr(sys, "frozen", False) or hasattr(sys.modules["__main__"], "__compiled__")

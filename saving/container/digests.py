@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from xxhash import xxh3_128_digest
 
+from ...core.extend import can_start_threads
+
 #: The dataset that holds the digests of all others.
 DIGESTS = "/digests"
 #: A dataset's bytes are hashed in pieces of this many.
@@ -49,7 +51,7 @@ _WORTH_THREADS = 4 * 2**20
 
 def each(function: Callable[[T], R], tasks: Iterable[T], size: int) -> list[R]:
     """Return the results of ``function`` for each task, which process ``size`` bytes in total."""
-    if size < _WORTH_THREADS:
+    if size < _WORTH_THREADS or not can_start_threads():
         return [function(task) for task in tasks]
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and small files need none
 

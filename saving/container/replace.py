@@ -19,8 +19,12 @@ from typing import Any, ClassVar
 from ...core.errors import GradtapeError
 from ..errors import SaveError
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows, and WebAssembly, where a process is alone
+    _LOCKS = False
+else:
+    _LOCKS = True
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -251,7 +255,7 @@ def _made_folder(target: str) -> tuple[str, int]:
     while True:
         new, descriptor = f"{_prefix(target)}{secrets.token_hex(8)}.tmp", -1
         os.mkdir(new)
-        if sys.platform == "win32":
+        if not _LOCKS:
             return new, descriptor
         with contextlib.suppress(FileNotFoundError):  # who sweeps was quicker than the lock
             descriptor = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
@@ -346,7 +350,7 @@ class _New:
 
     def _lock(self) -> None:
         """Mark the file as in use. The lock is shared, because HDF5 takes such a lock to read."""
-        if sys.platform != "win32":  # where nobody can remove a file that is open
+        if _LOCKS:  # on Windows, nobody can remove a file that is open
             with contextlib.suppress(OSError):
                 fcntl.flock(self.descriptor, fcntl.LOCK_SH)
 
@@ -373,7 +377,7 @@ class _New:
 
     def reserve(self, size: int) -> None:
         """Reserve the space, where the file system can."""
-        if size and sys.platform != "win32" and sys.platform != "darwin":
+        if size and hasattr(os, "posix_fallocate"):  # not on Windows, macOS and WebAssembly
             try:
                 os.posix_fallocate(self.descriptor, 0, size)
             except OSError as error:
@@ -453,6 +457,8 @@ def _remove_unused(path: str) -> None:
     if sys.platform == "win32":
         os.unlink(path)  # fails if it is open, or a folder
         return
+    if not _LOCKS:
+        return  # it may be in use
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         mode = os.fstat(descriptor).st_mode

@@ -21,6 +21,7 @@ from ...core.extend import (
     init_scope,
     registry,
     to_numpy,
+    unlike,
     warn_user,
 )
 from ...training import Optimizer
@@ -28,7 +29,9 @@ from ..container.limits import DTYPES, MAX_PATHS
 from ..container.storage import open_file
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile, guarded, printable
 from ..proofs.golden import frozen_state
-from ..records.loaded import MISSING, LoadedModule, absorb, check_name, reached
+from ..records.held import absorb, hold
+from ..records.loaded import MISSING, LoadedModule, check_name, reached
+from ..records.loaded_optimizer import FORMULA, RATE, FormulaChecks, LoadedOptimizer
 from ..records.manifest import FunctionRecord, Manifest, ModuleRecord, VariableRecord
 from ..records.schema import (
     COUNTS,
@@ -43,7 +46,22 @@ from .contents import Contents, check_requirements, open_contents, read_case
 from .graphs import GraphReader
 from .modules import MissingFunction, StateReader, check_restored, fixed, restore_config
 
+# How many graphs of regularizers and constraints are compared with weights.
+_MOST_CHECKS = 2**18
 
+
+@unlike(
+    {
+        "compile": "leave it out: gradtape.training.fit takes optimizer, loss and metrics",
+        "custom_objects": (
+            "leave it out: the file holds your classes as graphs. To get a class of your own back, "
+            "give it a name in files, by saved_as=... and gradtape.plugin.saved_classes"
+        ),
+        "map_location": "leave it out: variables are created on the current gradtape.backend(...)",
+        "safe_mode": "leave it out: no code in a file is executed",
+        "weights_only": "leave it out: no code in a file is executed",
+    }
+)
 def load(
     path: str | os.PathLike[str],
     *,
@@ -133,17 +151,25 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     for i, record in enumerate(manifest.modules):
         modules.append(_module(record, function, f"module {i}", allow_missing))
     state = StateReader(variables, modules, contents.array, allow_missing)
+    rules = _RuleChecks()
     for i, (module, record) in enumerate(zip(modules, manifest.modules, strict=True)):
         where = f"module {i}"
         state.restore(module, record, where)
-        if type(module) is LoadedModule:
+        if isinstance(module, LoadedModule):
             _set_functions(module, record.functions, function, where)
-        if weights := _ruled(record, variables, function, where):
+        if weights := _ruled(record, variables, function, where, rules):
             vars(module)[RULED] = weights
         if record.frozen is not None:
             freeze(module, _chosen(record.frozen, variables, where))
-        if isinstance(module, Optimizer):
-            _check_optimizer(module, record, variables, where)
+    for variable, saved in zip(variables, manifest.variables, strict=True):
+        if saved.stream is None:  # one may train although its module is frozen
+            variable.trainable = saved.trainable
+    checks, beside = FormulaChecks(), frozenset([variable.id for variable in variables])
+    for i, (module, record) in enumerate(zip(modules, manifest.modules, strict=True)):
+        if isinstance(module, LoadedOptimizer):
+            _check_formula(checks, module, record, f"module {i}")
+        if isinstance(module, Optimizer):  # which may hold another one
+            _check_optimizer(module, record, variables, beside, f"module {i}")
     if state.changed:
         warn_user(
             f"load: {'; '.join(state.changed[:5])}. The class has changed since, and what the file "
@@ -167,8 +193,21 @@ def build(contents: Contents, lazy: bool = False, allow_missing: bool = False) -
     return Built(modules, functions, variables)
 
 
+def _check_formula(
+    checks: FormulaChecks, optimizer: LoadedOptimizer, record: ModuleRecord, where: str
+) -> None:
+    try:
+        checks.check(optimizer, None if record.optimizer is None else record.optimizer.excluded)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DamagedFile(f"{where}: not an optimizer: {error}") from None
+
+
 def _check_optimizer(
-    optimizer: Optimizer, record: ModuleRecord, variables: Sequence[Variable], where: str
+    optimizer: Optimizer,
+    record: ModuleRecord,
+    variables: Sequence[Variable],
+    beside: frozenset[int],
+    where: str,
 ) -> None:
     counts, given = optimizer.step_counts, record.attributes.get(COUNTS)
     if (
@@ -186,16 +225,49 @@ def _check_optimizer(
         )
     for counter in {optimizer.iterations, *counts}:
         check_steps(to_numpy(counter.array), where)
+    chosen = _chosen(trained, variables, where)
+    _check_states(optimizer, chosen, where)
     if record.trained is not None:
         try:
-            chosen = _chosen(record.trained, variables, where)
-            optimizer.claim(chosen, beside=variables)
+            optimizer.claim(chosen, beside)
         except ValueError as error:
             raise DamagedFile(f"{where}: {error}") from None
 
 
+def _check_states(optimizer: Optimizer, trained: Sequence[Variable], where: str) -> None:
+    """Refuse states that are something else too: a step would write both into one variable."""
+    lists = [getattr(optimizer, slot) for slot in optimizer.slots]
+    held = [id(x) for given in lists if type(given) is list for x in given]
+    states = set(held)
+    rate = getattr(optimizer, "learning_rate", None)
+    others = {id(x) for x in (*trained, optimizer.iterations, *optimizer.step_counts, rate)}
+    if len(states) < len(held) or not states.isdisjoint(others):
+        raise DamagedFile(f"{where}: a variable is the state of several, or also something else")
+
+
+class _RuleChecks:
+    """Checks which functions fit which weights; many weights may share a function."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, bool] = {}
+        self._left = _MOST_CHECKS
+
+    def fits(self, rule: RestoredFunction, variable: Variable, regularizer: bool) -> bool:
+        key = id(rule), variable.shape, variable.dtype.name, regularizer
+        if key not in self._known:
+            self._left -= len(rule.concrete_functions)
+            if self._left < 0:
+                raise UnsafeFile("regularizers and constraints have too many graphs and weights")
+            self._known[key] = rule_fits_weight(rule.concrete_functions, variable, regularizer)
+        return self._known[key]
+
+
 def _ruled(
-    record: ModuleRecord, variables: Sequence[Variable], function: Any, where: str
+    record: ModuleRecord,
+    variables: Sequence[Variable],
+    function: Any,
+    where: str,
+    checks: _RuleChecks,
 ) -> list[tuple[Variable, Any, Any]]:
     """Return a module's weights with their regularizers and constraints."""
     found: dict[Variable, list[Any]] = {}
@@ -203,7 +275,7 @@ def _ruled(
         for number, rule_number in getattr(record, kind) or ():
             variable = at(variables, number, "variable", where)
             rule = found.setdefault(variable, [None, None])[place] = function(rule_number)
-            fits = rule_fits_weight(rule.concrete_functions, variable, kind == "regularizers")
+            fits = checks.fits(rule, variable, kind == "regularizers")
             if not fits and not isinstance(rule, MissingFunction):
                 raise DamagedFile(
                     f"{where}: {kind}: function {rule.name[:80]!r} does not fit the variable "
@@ -225,8 +297,9 @@ def _set_functions(
     module: LoadedModule, numbers: dict[str, Any], function: Any, where: str
 ) -> None:
     for name, number in numbers.items():
-        if name != "__call__":
-            check_name(name, LoadedModule, where)
+        formula = isinstance(module, LoadedOptimizer) and name in (*FORMULA, RATE)
+        if name != "__call__" and not formula:
+            check_name(name, type(module), where)
         vars(module)[name] = function(number)
 
 
@@ -238,7 +311,7 @@ def _absorb(modules: Sequence[Module], manifest: Manifest) -> None:
         [x.attributes for x in records], callers + ([0] if manifest.signatures else [])
     )
     for i, (module, record) in enumerate(zip(modules, records, strict=True)):
-        if type(module) is not LoadedModule:
+        if not isinstance(module, LoadedModule):
             continue
         names = list(record.attributes)
         if record.absorbed is not None:
@@ -249,6 +322,7 @@ def _absorb(modules: Sequence[Module], manifest: Manifest) -> None:
         absorb(module, names)
         for name in names:
             fixed(vars(module)[name])
+    hold(modules)
 
 
 def _warn_of_rules(replaced: Mapping[str, str]) -> None:
@@ -339,7 +413,10 @@ def _module(record: ModuleRecord, function: Any, where: str, allow_missing: bool
     if record.known is None:
         untraced = record.untraced or {}
         reasons = {printable(key): printable(why, 1_000) for key, why in untraced.items()}
-        return LoadedModule(name, record.class_name, reasons, record.ordered)
+        given = name, record.class_name, reasons, record.ordered
+        if record.optimizer is not None:
+            return LoadedOptimizer(*given, record.optimizer.elementwise)
+        return LoadedModule(*given)
     cls = registry().modules.get(record.known)
     try:
         if cls is None:

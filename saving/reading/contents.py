@@ -194,6 +194,7 @@ def _missing(
     name: str, distribution: str, version: str, missing: Sequence[str], here: Any
 ) -> MissingOp | MissingPlugin:
     what = ", ".join(_shown(x, re.compile(r"[\w.:]{1,80}\Z")) for x in missing[:5])
+    what += f" and {len(missing) - 5} more" if len(missing) > 5 else ""
     label = f"{_shown(distribution, _DISTRIBUTION)} {_shown(version, _PLUGIN_VERSION)}".strip()
     if here is not None and not here.problem:
         version = here.version or "unknown"
@@ -207,6 +208,8 @@ def _missing(
             "; a file can name any package: if you know this one and trust the file, install it "
             f"with: pip install {distribution}"
         )
+    elif not distribution:  # a program registered it
+        install = "; first import the code that registers it (gradtape.register_plugin)"
     if here is not None:
         state = f" (not in use here: {here.problem})"
     return MissingPlugin(

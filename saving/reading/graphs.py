@@ -414,7 +414,8 @@ def _attach_rule(stored: StoredRule, graph: Graph, record: RuleRecord) -> None:
     targets = [x for x, c in zip(stored.inputs, connected, strict=True) if c]
     if graph.updates or len(graph.outputs) != len(targets):
         raise DamagedFile(f"{where}: its graph does not give the gradients of its inputs")
-    whole = stored.apart and stored.op.broadcasts  # they are summed to the input's shape afterwards
+    # they are summed to the input's shape afterwards
+    whole = stored.by_input and stored.op.broadcasts
     for g, x in zip(graph.outputs, targets, strict=True):
         shape = stored.outputs[0].shape if whole else x.shape
         if shapes_differ(g.shape, shape) or not is_differentiable(g.dtype):
@@ -459,7 +460,7 @@ def _is_like(x: Any, want: Any) -> bool:
 
 def _without_rule(op: Op) -> Op:
     """Return an op whose gradient was replaced when the file was saved, but not stored."""
-    absent = StoredRule(op, [], [], {}, apart=False)
+    absent = StoredRule(op, [], [], {}, by_input=False)
     absent.attach(None, [])
     return absent.twin
 

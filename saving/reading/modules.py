@@ -21,7 +21,8 @@ from ...core.extend import (
     registry,
 )
 from ..errors import DamagedFile, MissingOp, MissingPlugin, UnsafeFile
-from ..records.loaded import MISSING, LoadedModule, check_name, tracks
+from ..records.held import tracks
+from ..records.loaded import MISSING, LoadedModule, check_name
 from ..records.manifest import ModuleRecord
 from ..records.schema import at, check_dtype, decode, tagged, take
 from .contents import known_op
@@ -68,7 +69,7 @@ class StateReader:
 
     def restore(self, module: Module, record: ModuleRecord, where: str) -> None:
         """Set a module's attributes; for a known class, only what it tracks."""
-        generic = type(module) is LoadedModule
+        generic = isinstance(module, LoadedModule)
         made = {} if generic else _tracked(module)
         for name, encoded in record.attributes.items():
             check_name(name, type(module), where)

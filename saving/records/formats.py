@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from ...core.extend import raised, registry
+from ...core.extend import Setting, raised, registry, warn_user
 from ..container.replace import replacing_file
 from ..container.storage import ending_of
 from ..errors import SaveError
@@ -39,6 +40,30 @@ def check_format(path: Any, method: str) -> None:
             f"{method}: {os.fsdecode(path)}: gradtape's files are {listed}, and programs that "
             f"read {ending} files cannot read them. {_instead(found) or instead}"
         )
+
+
+#: Whether names of other programs' files pass without a warning.
+_ANY_NAME: ContextVar[bool] = ContextVar("any_name", default=False)
+
+
+def under_any_name() -> Setting[bool]:
+    """Save without the warning of :func:`warn_of_name`, which was given or is out of place."""
+    return Setting(_ANY_NAME, True)
+
+
+def warn_of_name(path: Any, method: str) -> None:
+    """Warn if a file of gradtape gets a name by which people expect another program's file.
+
+    Parameters
+    ----------
+    path
+        The user's path; anything else is left to other checks.
+    method
+        The caller, for the message.
+    """
+    ending, found = format_of(path, lambda item: bool(getattr(item, "warns", "")))
+    if len(ending) > len(ending_of(path)) and not _ANY_NAME.get():
+        warn_user(f"{method}: {os.fsdecode(path)}: {found.warns}", UserWarning)
 
 
 def writer_of(path: Any) -> Callable[..., None] | None:

@@ -27,6 +27,7 @@ from ...core.extend import (
 )
 from ...hints import Lacking, told
 from ..errors import UnsafeFile
+from .held import held, instead, mark_held, tracks
 from .schema import dictionaries, is_attribute
 
 #: The start of a reason for a part that is missing, but could be loaded.
@@ -34,7 +35,6 @@ MISSING = "loaded with allow_missing: "
 _CLASS = "_gradtape_class_name"
 _UNTRACED = "_gradtape_untraced"
 _ORDERED = "_gradtape_ordered"
-_ABSORBED = "_gradtape_absorbed"
 _MOVED = "_gradtape_moved"
 
 
@@ -81,16 +81,20 @@ class LoadedModule(Module):
             keep_mask(leaf, mask)
         return result
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        mark_held(self)
+
     def _attribute_order(self) -> list[str]:
         return list(vars(self)) if vars(self)[_ORDERED] else super()._attribute_order()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in absorbed(self) and value is not vars(self).get(name):
+        if name in held(self) and value is not vars(self).get(name):
             raise AttributeError(_fixed(self, name), name=name, obj=self)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
-        if name in absorbed(self):
+        if name in held(self):
             raise AttributeError(_fixed(self, name), name=name, obj=self)
         super().__delattr__(name)
 
@@ -113,6 +117,10 @@ _OF_LAYERS: dict[str, Callable[[Module], Any]] = {
 }
 
 
+#: What models of layers have, by which their last layers are replaced.
+_OF_GRAPHS = frozenset({"input", "inputs", "output", "outputs", "get_layer", "add", "pop"})
+
+
 def _fixed(module: LoadedModule, name: str) -> str:
     """Return why an attribute cannot be set."""
     value = vars(module).get(name)
@@ -121,10 +129,12 @@ def _fixed(module: LoadedModule, name: str) -> str:
         what, advice = "reads and assigns it", f"Change its value: .{name}.assign(...)"
     elif tracks(value):
         what, advice = "goes through it", "Assign to the variables in it"
+    last = f"/{len(value) - 1}" if isinstance(value, (list, tuple)) else ""
+    other = f"; {instead(name + last)}" if tracks(value) and not isinstance(value, Variable) else ""
     return (
         f"module {module.name!r}, saved from class {module.class_name}: {name!r} cannot be set, "
         f"since a graph of this file {what}, and would go on with it. {advice}, or set it "
-        "where the Python code is, and save again"
+        f"where the Python code is, and save again{other}"
     )
 
 
@@ -189,21 +199,12 @@ def _missing(module: LoadedModule, name: str) -> str:
     functions = ", ".join(module.functions()) or "none"
     hint = inspect.getattr_static(type(module), name, None)
     use = told(hint.instead) if isinstance(hint, Lacking) else ""
+    if name in _OF_GRAPHS:
+        use = told("gradtape.saving.features(model, before=...) for what comes before a part")
     return (
         f"module {module.name!r}, saved from class {module.class_name}, has no {name!r}{said}; the "
         f"functions that were saved with it: {functions}{use}"
     )
-
-
-def absorbed(module: Module) -> frozenset[str]:
-    """Return the attributes of a loaded module that graphs hold, so that they cannot be set."""
-    names: frozenset[str] = vars(module).get(_ABSORBED, frozenset())
-    return names
-
-
-def absorb(module: LoadedModule, names: Iterable[str]) -> None:
-    """Make these attributes of a loaded module read-only."""
-    vars(module)[_ABSORBED] = frozenset(names)
 
 
 def is_ordered(module: Module) -> bool:
@@ -244,20 +245,6 @@ def signatures_of(module: Module) -> dict[str, RestoredFunction]:
     if type(found) is dict and all(isinstance(f, RestoredFunction) for f in found.values()):
         return dict(found)
     return {}
-
-
-def tracks(value: Any) -> bool:
-    """Return whether a value is, or holds, a variable or a module."""
-    seen: set[int] = set()
-    queue = [value]
-    while queue:
-        item = queue.pop()
-        if isinstance(item, (Variable, Module)):
-            return True
-        if isinstance(item, (list, tuple, dict)) and id(item) not in seen:
-            seen.add(id(item))
-            queue += item.values() if isinstance(item, dict) else item
-    return False
 
 
 def reached(attributes: Sequence[Any], roots: Iterable[int]) -> set[int]:

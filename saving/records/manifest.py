@@ -230,6 +230,22 @@ def _distinct(values: list[Any], where: str) -> list[int]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OptimizerRecord(Record):
+    """An optimizer of a class that readers do not know.
+
+    Attributes
+    ----------
+    elementwise
+        Whether its formula takes rows of any length, in which variables may be joined.
+    excluded
+        The variables that do not decay: ``names`` and ``places``.
+    """
+
+    elementwise: bool = of(bool, default=False)
+    excluded: dict[str, Any] | None = of(dict, default=None)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModuleRecord(Record):
     """A module of the tree.
 
@@ -249,6 +265,8 @@ class ModuleRecord(Record):
         Pairs of numbers: a variable, and a function.
     absorbed
         The names of attributes that its functions have read; None if nobody knows.
+    optimizer
+        What an optimizer of an unknown class has besides its functions.
     """
 
     name: str = of(str)
@@ -265,6 +283,9 @@ class ModuleRecord(Record):
     regularizers: list[Any] | None = of(list, _pairs, default=None)
     constraints: list[Any] | None = of(list, _pairs, default=None)
     absorbed: list[str] | None = of(list, default=None)
+    optimizer: OptimizerRecord | None = of(
+        dict, OptimizerRecord.read, OptimizerRecord.json, default=None
+    )
     #: Whether the file has its constraints before its regularizers, as its weights have them.
     constraints_first: bool = False
 

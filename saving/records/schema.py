@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 FORMAT = "gradtape"
 #: Written into every file: a reader takes any minor of its major version.
-VERSION = (2, 3)
+VERSION = (2, 4)
 #: How many gradient rules that nodes refer to a file may hold.
 MAX_RULES = 1_000
 

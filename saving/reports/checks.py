@@ -61,7 +61,7 @@ class Check:
 
 @dataclass(repr=False)
 class Report:
-    """The result of :func:`verify`; printed, it is a table.
+    """The result of :func:`verify`; printed, it is a table, and it is true if ``ok`` is.
 
     Attributes
     ----------
@@ -87,6 +87,9 @@ class Report:
     def ok(self) -> bool:
         """Whether there was something to check, and all of it passed."""
         return bool(self.checks) and all(check.ok for check in self.checks)
+
+    def __bool__(self) -> bool:
+        return self.ok
 
     def json(self) -> str:
         """Return the report as JSON text.

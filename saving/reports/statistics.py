@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ...core.extend import NUMPY
+
 _BLOCK = 2**20
 BINS = 32
 
@@ -120,7 +122,7 @@ def _histogram(values: np.ndarray[Any, Any], low: float, high: float) -> np.ndar
         return np.bincount([BINS // 2], [values.size], BINS).astype(np.int64)
     # halves: the distance of the largest two numbers is not finite
     place = (values / 2 - low / 2) / (high / 2 - low / 2) * BINS
-    return np.bincount(np.clip(place.astype(np.int64), 0, BINS - 1), minlength=BINS)
+    return NUMPY.bincount(np.clip(place.astype(np.int64), 0, BINS - 1), minlength=BINS)
 
 
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> Distance:

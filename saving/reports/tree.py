@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,8 @@ from .text import shown
 
 # -- attributes ------------------------------------------------------------------------------------
 
+# How many characters of a list of variables are shown.
+_MOST_LISTED = 200
 _BRACKETS = {"list": "[]", "tuple": "()", "set": "{}", "frozenset": "{}"}
 
 
@@ -81,7 +84,10 @@ MOST_DEPTH, MOST_ROWS = 100, 20_000
 
 @dataclass
 class ModuleRecord:
-    """A module: its path (``""`` for the root), class, configuration and plain values, as text."""
+    """A module: its path (``""`` for the root), class, configuration and plain values, as text.
+
+    ``restored`` says what it becomes without its class.
+    """
 
     path: str
     name: str
@@ -91,11 +97,12 @@ class ModuleRecord:
     config: dict[str, str]
     untraced: dict[str, str]
     values: dict[str, str] = field(default_factory=dict)
+    restored: str = "a plain module"
 
     @property
     def kind(self) -> str:
         """The class, and what a reader loads it as."""
-        kind = self.known or f"{self.class_name}, restored as a plain module"
+        kind = self.known or f"{self.class_name}, restored as {self.restored}"
         return kind + ", frozen" if self.frozen else kind
 
 
@@ -222,12 +229,14 @@ class _TreeWalk:
             self._functions.append((name, f"@{count[name]}" if count[name] else ""))
             count[name] += 1
         self.modules: dict[int, ModuleRecord] = {}
+        self._digests: dict[int, bytes] = {}
         self.leaves: dict[str, Any] = {}
         self.whole = True
 
     def record(self, number: int, path: str) -> ModuleRecord:
         record = self._records[number]
         config = (record.config or {}) if record.known is not None else {}
+        kind = "a plain module" if record.optimizer is None else "an optimizer with its formula"
         return ModuleRecord(
             path,
             printable(record.name),
@@ -236,6 +245,7 @@ class _TreeWalk:
             record.frozen is not None,
             {printable(key): _config_text(value) for key, value in config.items()},
             {printable(key): printable(why, 300) for key, why in (record.untraced or {}).items()},
+            restored=kind,
         )
 
     def module(self, number: int, depth: int, level: int, path: str, name: str) -> Iterator[Row]:
@@ -261,6 +271,23 @@ class _TreeWalk:
         for key, reason in found.untraced.items():
             yield Row(depth + 1, path, key, "note", f"not in the file ({reason})")
         yield from self._rules(record, depth + 1, path)
+        for key, told in self._of_optimizer(record):
+            self._keep(f"{path}: {key}" if path else key, {"value": told})
+            if record.optimizer is not None:
+                found.values[key] = printable(told, 300)
+                yield Row(depth + 1, path, key, "note", found.values[key])
+
+    def _of_optimizer(self, record: records.ModuleRecord) -> Iterator[tuple[str, str]]:
+        """Yield what a file says of an optimizer besides its attributes and functions."""
+        if record.optimizer is not None:
+            each = "each element alone" if record.optimizer.elementwise else "each variable"
+            yield "formula for", each
+            excluded = record.optimizer.excluded or {}
+            for key in ("names", "places"):
+                if excluded.get(key):
+                    yield f"no weight decay by {key}", str(excluded[key])
+        if record.trained:
+            yield "state is of", self._listed(record.trained)
 
     def _rules(self, record: records.ModuleRecord, depth: int, path: str) -> Iterator[Row]:
         """Yield the rows of the regularizers and constraints of a module's weights."""
@@ -271,6 +298,20 @@ class _TreeWalk:
                 name = f"{kind[:-1]} of {variable.path}"
                 yield Row(depth, path, name, "note", told)
                 self._keep(f"{path}: {name}" if path else name, {"value": told + apart})
+
+    def _listed(self, numbers: Sequence[int]) -> str:
+        """Return the paths of variables: the first ones, and what tells other lists apart."""
+        shown, digest = "", hashlib.blake2b(digest_size=8)
+        for number in numbers:
+            path = at(self._variables, number, "variable", "module").path
+            if number not in self._digests:  # many optimizers may have one variable of a long path
+                self._digests[number] = hashlib.blake2b(path.encode(), digest_size=8).digest()
+            digest.update(self._digests[number])
+            if len(shown) <= _MOST_LISTED:
+                shown += f", {path[:_MOST_LISTED]}" if shown else path[:_MOST_LISTED]
+        if len(shown) <= _MOST_LISTED:
+            return shown
+        return f"{shown[:_MOST_LISTED]}... ({len(numbers)} variables, digest {digest.hexdigest()})"
 
     def _attribute(
         self, owner: ModuleRecord, encoded: Any, depth: int, level: int, path: str, name: str

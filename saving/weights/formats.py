@@ -6,7 +6,7 @@ import inspect
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from math import prod
 from typing import Any
@@ -59,7 +59,14 @@ def open_arrays(path: Any, max_bytes: int) -> Arrays:
     try:
         ending, named = format_of(path, _reads)
         if named is not None and not hasattr(named, "recognises"):
-            return _read(ending, named, path, file.path, max_bytes)
+            try:
+                return _read(ending, named, path, file.path, max_bytes)
+            except DamagedFile:  # a process without its plugin wrote gradtape's own format
+                if container is None:
+                    raise
+                with suppress(LoadError):
+                    return open_own(path, max_bytes)
+                raise
         known = registry()
         reads = {
             id(x): (end, x)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, active_graph
+from ...core.extend import LOADING_WEIGHTS, Module, active_graph, unlike
 from ..container.limits import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import open_arrays
@@ -18,6 +18,7 @@ from .plan import LoadPlan
 from .report import WeightsReport
 
 
+@unlike(LOADING_WEIGHTS)
 def load_weights(
     path: str | os.PathLike[str] | Mapping[str, Any],
     model: Module,
@@ -47,10 +48,10 @@ def load_weights(
         file with everything in them. Or pairs of a regular expression and a replacement
         (:func:`re.sub`), applied one after another; or a function of a name. A name becomes a path
         of the model (``"layers/0/kernel"``), or the file's framework's name for it; ``None`` leaves
-        it out. Dictionaries and functions may give a pair of a name and the order of axes as in
-        :func:`numpy.transpose`; nothing else of such an array is reordered. Names that are not
-        mapped stay the same. Those of a checkpoint's model are names of the model, with or without
-        ``model/`` in front.
+        it out, and a variable of this name in the model keeps its value. Dictionaries and functions
+        may give a pair of a name and the order of axes as in :func:`numpy.transpose`; nothing else
+        of such an array is reordered. Names that are not mapped stay the same. Those of a
+        checkpoint's model are names of the model, with or without ``model/`` in front.
     layout
         The framework of the file's names and axes: ``"gradtape"``, ``"keras"`` or ``"pytorch"``,
         whose matrices are transposed and whose names are ``weight``, ``running_mean``, ... By

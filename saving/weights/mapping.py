@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...core.extend import Module
@@ -40,7 +40,7 @@ def rename(names: Sequence[str], mapping: NameMapping) -> dict[str, Renamed]:
         return _by_keys(names, mapping)
     if callable(mapping):
         return {name: _renamed(mapping(name), name) for name in names}
-    if isinstance(mapping, (str, bytes)):
+    if isinstance(mapping, (str, bytes)) or not isinstance(mapping, Iterable):
         raise TypeError(
             "load_weights: mapping must be a dictionary, a function or a list of pairs, "
             f"got {mapping!r}"
@@ -96,7 +96,13 @@ def _by_patterns(names: Sequence[str], pairs: Any) -> dict[str, Renamed]:
         pattern, replacement = pair
         matched = False
         for name, current in found.items():
-            found[name], count = re.subn(pattern, replacement, current)
+            try:
+                found[name], count = re.subn(pattern, replacement, current)
+            except (re.error, IndexError, TypeError) as error:
+                raise ValueError(
+                    f"load_weights: {pair!r} is not a regular expression and what replaces it, as "
+                    f"re.sub takes them: {error}; a dictionary or a function may give None"
+                ) from error
             matched = matched or count > 0
         if not matched:
             unused.append(getattr(pattern, "pattern", pattern))

@@ -25,6 +25,8 @@ from .names import Joint, Names, WeightSlot, differing
 from .report import WeightsMismatch, WeightsReport
 
 _WAITING = "_gradtape_waiting"
+#: Why an array is left out that a mapping maps to None.
+_ASKED = "the mapping says so"
 
 
 class LoadPlan:
@@ -87,7 +89,7 @@ class LoadPlan:
         for name in arrays.entries:
             target, axes = self._renamed[name]
             if target is None:
-                report.left_out[name] = "the mapping says so"
+                report.left_out[name] = _ASKED
                 continue
             found = self._names.find(target)
             for other in () if found else arrays.spellings.get(name, ()):
@@ -252,7 +254,7 @@ class LoadPlan:
         lines = list(self.report.problems())
         if not lines:
             lines = ["nothing in the file is for this model"]
-        hints = [*self._hints, *dict.fromkeys(self._names.dropped())]
+        hints = [*self._hints, *dict.fromkeys(self._names.dropped()), *self._pairs()]
         stated = self._arrays.layout
         if stated and stated not in layouts():
             hints.append(f"the file is of {stated!r}, whose plugin is missing: {RESTORE}")
@@ -263,6 +265,17 @@ class LoadPlan:
             f"it was ({counts.replace(' loaded', ' would fit')}):{listed}",
             self.report,
         )
+
+    def _pairs(self) -> list[str]:
+        """Return how to map names, by a part of the file and one of the model that may agree."""
+        own = [path.partition(" (")[0].rpartition("/") for path in self.report.missing]
+        for name in self.report.unexpected:
+            part, _, last = name.rpartition("/")
+            found = next((place for place, _, kind in own if kind == last and place), None)
+            if part and found:
+                pair = f"{printable(part)!r}: {found!r}"
+                return [f"if parts have other names in the file: mapping={{{pair}, ...}}"]
+        return []
 
     def warn(self) -> None:
         """Warn about what was not loaded, and about settings that weights files do not hold."""
@@ -415,7 +428,8 @@ class LoadPlan:
         if slot not in self._chosen:
             unbuilt = getattr(slot.module, "state_names", ()) if variable is None else ()
             optional = isinstance(variable, Stream) or slot.state == "absent"
-            if not optional and slot.attribute not in unbuilt:
+            asked = report.left_out.get(slot.path) == _ASKED  # it keeps its value, as the user said
+            if not optional and not asked and slot.attribute not in unbuilt:
                 report.missing.append(slot.path + (" (not built)" if variable is None else ""))
             return None
         if variable is None:

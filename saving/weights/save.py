@@ -9,10 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import Module, Stream, Variable, is_unbuilt, warn_of_hidden, warn_user
+from ...core.extend import (
+    SAVING,
+    Module,
+    Stream,
+    Variable,
+    is_unbuilt,
+    unlike,
+    warn_of_hidden,
+    warn_user,
+)
 from ..errors import SaveError
 from ..records.formats import check_format, writer_of
-from ..records.loaded import LoadedModule, is_ordered, tracks
+from ..records.held import tracks
+from ..records.loaded import LoadedModule, is_ordered
 from ..writing.save import save
 from .layouts import OWN, RESTORE, Features, Layout, layouts
 from .names import Names, WeightSlot, differing
@@ -20,6 +30,7 @@ from .names import Names, WeightSlot, differing
 _ALONE = "the file holds weights alone"
 
 
+@unlike(SAVING)
 def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape") -> None:
     """Save the variables of a model, without its functions and settings.
 

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.extend import NAMED, Module, Op, Variable, call_replaced, registry
+from ...core.extend import NAMED, Function, Module, Op, Variable, call_replaced, registry
+from ...training import Optimizer, schedules
 from ..errors import SaveError
-from ..records.loaded import signatures_of
+from ..records.held import check_held
+from ..records.loaded import LoadedModule, signatures_of
 from ..records.manifest import RequirementRecord
 from ..records.schema import IDENTIFIER, variable_label
 from .graphs import KeptRules, op_nodes
@@ -38,12 +40,15 @@ class Part:
         The name of its class, if readers have it; otherwise it is saved as its traces.
     history
         Its calls before it is saved.
+    is_rate
+        Whether an optimizer calls it with the number of each step.
     """
 
     module: Module
     where: str
     known: str | None
     history: History
+    is_rate: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Collected:
         The gradient rules that may have to go into the file.
     replaced
         Modules of known classes that run ops with other rules, each with the first such op.
+    unprovided
+        Classes that say their name in files, which no plugin provides, each with the name.
     """
 
     parts: list[Part]
@@ -72,6 +79,7 @@ class Collected:
     lost: dict[str, str]
     rules: KeptRules
     replaced: list[tuple[str, str]]
+    unprovided: dict[str, str]
     options: Options
 
     @property
@@ -80,12 +88,33 @@ class Collected:
         return self.parts[0].module
 
     @property
+    def outermost(self) -> set[int]:
+        """The numbers of the modules whose calls are saved for their samples, if readers have them.
+
+        It is the root; for a root without functions (a holder of a model and an optimizer), it is
+        also the first modules on each way down that can be called.
+        """
+        numbers = {id(part.module): i for i, part in enumerate(self.parts)}
+        found, seen = {0}, {id(self.root)}
+        waiting = [self.root] if _is_holder(self.root) and not self.signatures else []
+        while waiting:
+            for _, module in waiting.pop().own_leaves():
+                if not isinstance(module, Module) or id(module) in seen:
+                    continue
+                seen.add(id(module))
+                if _is_holder(module):
+                    waiting.append(module)
+                elif id(module) in numbers and is_called(module):
+                    found.add(numbers[id(module)])
+        return found
+
+    @property
     def python_parts(self) -> list[Module]:
         """The modules whose code only Python has; none if none of it may run."""
         known = set(registry().modules.values())
         modules = [x.module for x in self.parts]
         own = [x for x in modules if type(x) not in known or call_replaced(x)]
-        runs = self.options.functions and any(is_called(x) or x.functions() for x in own)
+        runs = self.options.functions and any(map(_has_code, own))
         if not (self.signatures or runs):
             return []
         return [x.module for x in self.parts if x.known is None]
@@ -106,15 +135,25 @@ def collect(
         How to save it.
     """
     modules = [module, *module.submodules]
-    histories = {id(item): History.by(item) for item in modules}
+    rates = {id(x.learning_rate) for x in modules if isinstance(x, Optimizer)}
+    rates |= {id(x) for x in modules if isinstance(x, schedules.LearningRateSchedule)}
+    histories = {
+        id(item): History.of_steps() if id(item) in rates else History.by(item) for item in modules
+    }
     rules = KeptRules(options.custom_gradients)
     replaced: list[tuple[str, str]] = []
-    names = {cls: name for name, cls in registry().modules.items()}
+    names = _names_in_files()
     parts = []
     for item in modules:
         where = f"module {item.name!r} ({type(item).__name__})"
+        try:
+            check_held(item)
+        except ValueError as error:
+            raise SaveError(f"save: {error}") from None
         known = names.get(type(item))
         if known is not None and call_replaced(item):  # readers would run the class's
+            known = None
+        if not options.functions and _holds_a_formula(item, names):
             known = None
         if known is not None and rules.active and options.functions:
             op = _replaced_op(item, histories[id(item)], where, rules, options.sizes)
@@ -126,12 +165,44 @@ def collect(
                 f"{where}: a module's name in a file has only ASCII letters, digits and '_'; "
                 "rename it"
             )
-        parts.append(Part(item, where, known, histories[id(item)]))
+        parts.append(Part(item, where, known, histories[id(item)], id(item) in rates))
     given = {**signatures_of(module), **signatures}
     lost = {name: getattr(function, "reason", "") for name, function in given.items()}
     lost = {name: reason for name, reason in lost.items() if reason}
     given = {name: function for name, function in given.items() if name not in lost}
-    return Collected(parts, list(module.variables), given, lost, rules, replaced, options)
+    own = {type(x).__name__: x.saved_as for x in modules}
+    provided = registry().modules
+    unprovided = {cls: name for cls, name in own.items() if name is not None}
+    unprovided = {cls: name for cls, name in unprovided.items() if name not in provided}
+    return Collected(
+        parts, list(module.variables), given, lost, rules, replaced, unprovided, options
+    )
+
+
+def _names_in_files() -> dict[type, str]:
+    """Return the name of each class that a plugin provides: of several, the one that it says."""
+    provided = registry().modules
+    names = {cls: name for name, cls in provided.items()}
+    said = {cls: getattr(cls, "saved_as", None) for cls in names}
+    return names | {cls: name for cls, name in said.items() if name and provided.get(name) is cls}
+
+
+def _has_code(module: Module) -> bool:
+    """Return whether a module has functions that only Python has."""
+    return is_called(module) or bool(module.functions()) or isinstance(module, Optimizer)
+
+
+def _is_holder(module: Module) -> bool:
+    """Return whether a module has no functions; one from a file has those of the file."""
+    if isinstance(module, LoadedModule):
+        return not (module.functions() or isinstance(module, Optimizer))
+    return not _has_code(module)
+
+
+def _holds_a_formula(module: Module, names: Mapping[type, str]) -> bool:
+    """Return whether an optimizer is around another one whose class readers do not know."""
+    inside = module.submodules if isinstance(module, Optimizer) else ()
+    return any(isinstance(x, Optimizer) and type(x) not in names for x in inside)
 
 
 def _replaced_op(module: Module, history: History, where: str, rules: KeptRules, sizes: str) -> str:
@@ -247,4 +318,21 @@ def requirements(
             names=parts.get("names"),
         )
         for _, (info, parts) in sorted(needed.items())
+    ]
+
+
+#: Why a decorated function has no trace.
+UNCALLED = "no input_signature, and never called before saving"
+
+
+def assigned_functions(module: Module) -> list[str]:
+    """Return the functions that were assigned to a module of a class that readers have.
+
+    Its file does not hold them.
+    """
+    return [
+        f"{module.name}.{name} (a function assigned to a {type(module).__name__}, which comes back "
+        "from its configuration: assign both to a gradtape.Module)"
+        for name, value in vars(module).items()
+        if isinstance(value, Function)
     ]

@@ -28,7 +28,9 @@ from ...training import Optimizer
 from ..errors import SaveError
 from ..proofs.golden import packed, why
 from ..proofs.samples import Shapes, is_light, sample_inputs
-from ..records.loaded import MISSING, LoadedModule, absorbed, is_ordered, reached, shadows
+from ..records.held import absorbed
+from ..records.loaded import MISSING, LoadedModule, is_ordered, reached, shadows
+from ..records.loaded_optimizer import FORMULA, RATE
 from ..records.manifest import (
     CaseRecord,
     FunctionRecord,
@@ -38,7 +40,15 @@ from ..records.manifest import (
     VariableRecord,
 )
 from ..records.schema import IDENTIFIER, dump, encode_signature, is_attribute
-from .collect import Collected, Numbers, Options, Part, requirements
+from .collect import (
+    UNCALLED,
+    Collected,
+    Numbers,
+    Options,
+    Part,
+    assigned_functions,
+    requirements,
+)
 from .compare import KernelCheck, compared
 from .graphs import GraphWriter
 from .modules import (
@@ -46,10 +56,12 @@ from .modules import (
     at_in,
     check_hidden,
     config_of,
+    loaded_class,
     name_in_files,
     texts_in,
     twin_of,
 )
+from .optimizers import formula_of, record_of, trace_rate
 from .running import reads_of
 from .steps import SameTrace, other_dtypes
 from .traces import (
@@ -257,6 +269,7 @@ class _Functions:
 
     def __init__(self, collected: Collected, numbers: Numbers, arrays: _Arrays) -> None:
         self._options: Options = collected.options
+        self._outermost = collected.outermost
         self._numbers = numbers
         self._arrays = arrays
         self._by_key: dict[Any, int] = {}
@@ -292,21 +305,30 @@ class _Functions:
         if part.known is not None:
             config = config_of(module, self.add_op, partial(self._configured, part), where)
             self.words |= texts_in(config)
+            self.left_out += assigned_functions(module)
         elif traces:
             saved, names = functions_of(module, where, self.left_out)
-            untraced |= dict.fromkeys(names, "no input_signature, and never called before saving")
+            if isinstance(module, Optimizer):
+                saved += formula_of(module, where)
+                untraced.pop(RATE, None)
+                if {x.name for x in saved}.issuperset(FORMULA):  # else it was lost on loading
+                    record = replace(record, optimizer=record_of(module, where))
+            untraced |= dict.fromkeys(names, UNCALLED)
             lost = {name: getattr(x, "reason", "") for name, x in module.functions().items()}
             untraced |= {name: MISSING + reason for name, reason in lost.items() if reason}
-            missing = [name for name, why in untraced.items() if why.startswith(MISSING)]
+            told = (MISSING, UNCALLED)
+            missing = [name for name, why in untraced.items() if why.startswith(told)]
             self.left_out += [f"{module.name}.{name} ({untraced[name]})" for name in missing]
         else:
             names = [*module.functions(), *(["__call__"] if is_called(module) else [])]
+            names += FORMULA if isinstance(module, Optimizer) else ()
             untraced |= dict.fromkeys(names, "saved with functions=False")
-        if traces and (part.known is None or index == 0):
+        if traces and (part.known is None or index in self._outermost):
             saved += self._call_of(index, part, untraced)
         functions = {}
         for function in saved:
-            _check_function_name(function.name, where)
+            if not (isinstance(module, Optimizer) and function.name in (*FORMULA, RATE)):
+                _check_function_name(function.name, where, loaded_class(module))
             functions[function.name] = self._add(function, of_module=part.known is None)
         record = replace(record, functions=functions, untraced=untraced or None, config=config)
         if not traces:
@@ -321,8 +343,9 @@ class _Functions:
         try:
             call = trace_call(module, part.history, f"{where}.__call__", sizes, self.left_out)
         except SaveError as error:
-            alone = isinstance(error, NeedsSizes) and not self._root_is_called
-            if index == 0 or alone:
+            own = part.known is None
+            alone = own and isinstance(error, NeedsSizes) and not self._root_is_called
+            if index == 0 or alone or part.is_rate:
                 raise
             # the module above it is what will be called; say what is missing, and go on
             untraced["__call__"] = why(error)
@@ -331,6 +354,7 @@ class _Functions:
             return []
         if index == 0:
             self._root_is_called = True
+        if index == 0 or part.known is not None:  # a known class makes its masks itself
             return [call]
         try:
             mask = trace_mask(module, part.history, f"{where}.compute_mask", sizes)
@@ -360,6 +384,8 @@ class _Functions:
 
     def _configured(self, part: Part, function: Any, where: str) -> int:
         """Return the number of a function in a known class's configuration."""
+        if isinstance(part.module, Optimizer):  # its learning rate
+            return self._add(trace_rate(function, where))
         sizes = self._options.sizes
         return self._add(trace_callable(function, part.module, part.history, where, sizes))
 
@@ -502,8 +528,8 @@ class _Functions:
         return cases, "" if cases else problem
 
 
-def _check_function_name(name: str, where: str) -> None:
-    if name != "__call__" and (not is_attribute(name) or shadows(LoadedModule, name)):
+def _check_function_name(name: str, where: str, cls: type) -> None:
+    if name != "__call__" and (not is_attribute(name) or shadows(cls, name)):
         raise SaveError(
             f"{where}: a function cannot be called {name!r} in a file: every module has an "
             "attribute of that name, or it has characters other than ASCII letters, digits "

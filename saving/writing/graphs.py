@@ -329,7 +329,7 @@ class GraphWriter:
             ],
             "params": {key: encode(value, where) for key, value in stored.params.items()},
             "outputs": [spec_record(x.dims, x.dtype) for x in stored.outputs],
-            "apart": stored.apart,
+            "apart": stored.by_input,
             "connected": list(stored.connected),
             "graph": self.graph(stored.graph, specs),
         }

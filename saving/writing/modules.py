@@ -22,14 +22,22 @@ from ...core.extend import (
     untracked,
 )
 from ...layers import initializers
+from ...training import Optimizer
 from ..container.limits import DTYPES, MAX_DEPTH, SEGMENT
 from ..errors import SaveError
-from ..records.loaded import LoadedModule, shadows, signatures_of, tracks
+from ..records.held import tracks
+from ..records.loaded import LoadedModule, shadows, signatures_of
+from ..records.loaded_optimizer import RATE, LoadedOptimizer
 from ..records.schema import IDENTIFIER, dump, encode, is_attribute, is_small
 
 _PLAIN = (type(None), bool, int, float, complex, str)
 # What is written as it is, by the name of its tag.
 _SETS: dict[type, str] = {set: "set", frozenset: "frozenset"}
+
+
+def loaded_class(module: Module) -> type[LoadedModule]:
+    """Return what becomes of a module whose class readers do not know."""
+    return LoadedOptimizer if isinstance(module, Optimizer) else LoadedModule
 
 
 class StateWriter:
@@ -104,7 +112,7 @@ class StateWriter:
                 continue
             encoded = self.encode(value, path)
             if encoded is not None:
-                self._check_name(name, path, LoadedModule)
+                self._check_name(name, path, loaded_class(module))
                 result[name] = encoded
             elif not isinstance(value, Module):  # one that its class hides
                 if name in described and is_code(value):
@@ -150,6 +158,8 @@ class StateWriter:
             if encoded is not None:
                 self._check_name(name, path, type(module))
                 extra[name] = encoded
+            elif is_code(value):
+                self.left_out.append(f"{path} ({_described(value)})")
         return result, extra
 
     def _own(self, module: Module) -> Iterator[tuple[str, Any]]:
@@ -167,11 +177,14 @@ class StateWriter:
 
     def _check_name(self, name: str, path: str, cls: type) -> None:
         if not is_attribute(name) or shadows(cls, name):
+            kinds: dict[type, str] = {
+                LoadedModule: "every loaded module",
+                LoadedOptimizer: "every loaded optimizer",
+            }
             raise SaveError(
                 f"{path}: {name!r} cannot be the name of an attribute in a file: "
-                f"{'every loaded module' if cls is LoadedModule else 'its class'} has an attribute "
-                "of that name, or it has characters other than ASCII letters, digits and '_'; "
-                "rename it"
+                f"{kinds.get(cls, 'its class')} has an attribute of that name, or it has "
+                "characters other than ASCII letters, digits and '_'; rename it"
             )
 
     # -- values --------------------------------------------------------------------------------
@@ -412,8 +425,14 @@ def twin_of(module: Module, where: str) -> Module:
         with policy("float32"):
             made: Module = cls(**config) if build is None else build(config)
     except Exception as error:  # the class is a plugin's
+        remedy = ""
+        if "unexpected keyword argument" in str(error):
+            remedy = (
+                "; let __init__ take **rest and pass it on, super().__init__(**rest), or define "
+                "get_config() without this argument"
+            )
         raise SaveError(
-            f"{where} refuses its own configuration, so it could not be loaded: {error}"
+            f"{where} refuses its own configuration, so it could not be loaded: {error}{remedy}"
         ) from error
     return made
 
@@ -492,4 +511,8 @@ def at_in(root: Module, module: Module) -> str:
 def _rules_given(module: Module) -> set[int]:
     """Return the regularizers and constraints of a module that a file keeps, by identity."""
     rules = [rule for _, *pair in ruled_weights(module) for rule in pair]
-    return set(map(id, [*rules, getattr(module, "activity_regularizer", None)])) - {id(None)}
+    rules.append(getattr(module, "activity_regularizer", None))
+    rate = vars(module).get(RATE) if isinstance(module, Optimizer) else None
+    if not isinstance(rate, (Variable, Module)):  # a function, which is traced
+        rules.append(rate)
+    return set(map(id, rules)) - {id(None)}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.extend import (
+    SAVING,
     ConcreteFunction,
     Module,
     TensorSpec,
@@ -18,11 +19,12 @@ from ...core.extend import (
     flatten,
     init_scope,
     to_numpy,
+    unlike,
     warn_user,
 )
 from ..container.storage import storage_of
 from ..errors import SaveError
-from ..records.formats import check_format
+from ..records.formats import check_format, warn_of_name
 from ..records.schema import FORMAT, MAX_TOKENS, VERSION, dump, tokens
 from .collect import Numbers, Options, collect, number
 from .encode import Encoded, encode
@@ -33,6 +35,7 @@ from .running import keeping_state
 ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
 
 
+@unlike(SAVING)
 def save(
     module: Module,
     path: str | os.PathLike[str],
@@ -98,14 +101,18 @@ def save(
         cannot be traced for unknown sizes, a trace that differs from the Python code, and an object
         that holds variables where no module finds them. Also if the path has the ending of another
         format, such as ``.onnx``. The message has the line, and the file at ``path`` is unchanged.
+    TypeError
+        If ``signatures`` is no mapping.
     ValueError
         If ``sizes`` is neither ``"open"`` nor ``"seen"``, or ``compression`` is not known.
 
     Warns
     -----
     UserWarning
-        Once for Python state that the file does not hold, by path (``model.blocks[3].cache``). Once
-        for variables or calls in ``float64``, NumPy's default, if the default dtype differs.
+        If other programs use the ending of the path and cannot read the file, such as ``.keras``.
+        Once for classes that say their name in files, but that no plugin provides. Once for Python
+        state that the file does not hold, by path (``model.blocks[3].cache``). Once for variables
+        or calls in ``float64``, NumPy's default, if the default dtype differs.
 
     Examples
     --------
@@ -124,6 +131,11 @@ def save(
         if isinstance(path, Module):
             instead = "the module comes first: gradtape.save(module, path)"
         raise SaveError(f"save: expected a gradtape.Module, got {type(module).__name__}; {instead}")
+    if signatures is not None and not isinstance(signatures, Mapping):
+        raise TypeError(
+            "save: signatures must be a dictionary of names and functions, got "
+            f"{type(signatures).__name__}; an example of the input is not needed"
+        )
     if sizes not in ("open", "seen"):
         raise ValueError(f'save: sizes must be "open" or "seen", got {sizes!r}')
     storage = storage_of(path)
@@ -133,6 +145,7 @@ def save(
             f"save: compression must be {known}, got {compression!r}, in a file of {storage.name}"
         )
     check_format(path, "save")
+    warn_of_name(path, "save")
     target = storage.target(path)  # before the work, in which a program may go to another folder
     # what a surrounding tape or trace has no business with; and calls made here leave no trace
     # and what this process computes here, it computes alone
@@ -144,6 +157,7 @@ def save(
         layout = lay_out(encoded, numbers)
     for text in (
         replaced_rules(collected.replaced),
+        unprovided_classes(collected.unprovided),
         left_out(encoded.left_out),
         double_precision(module, encoded.traces),
     ):
@@ -180,6 +194,18 @@ def left_out(places: Sequence[str]) -> str:
     return (
         f"not saved: {'; '.join(places)}. Files hold numbers, strings, arrays, tensors, ops, "
         "variables, modules, and lists, tuples, sets and dictionaries of them"
+    )
+
+
+def unprovided_classes(found: Mapping[str, str]) -> str:
+    """Return a warning about classes that say their name in files, but that no plugin provides."""
+    if not found:
+        return ""
+    names = ", ".join(f"{cls} ({name!r})" for cls, name in found.items())
+    return (
+        f"no plugin provides {names}: what is loaded will be modules without these classes. "
+        "Register a plugin whose gradtape_modules returns them (gradtape.register_plugin), or "
+        "leave saved_as out"
     )
 
 

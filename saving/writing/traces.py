@@ -52,6 +52,11 @@ class History(NamedTuple):
         """Return a module's history so far."""
         return cls(module.call_signatures(), vars(module).get("_gradtape_output"))
 
+    @classmethod
+    def of_steps(cls) -> History:
+        """Return the history of a learning rate: it is called with the number of each step."""
+        return cls([((TensorSpec((), "int64"),), {})], ())
+
 
 class SavedFunction(NamedTuple):
     """A function to be saved.
@@ -127,7 +132,7 @@ def with_traces(name: str, where: str, function: Any) -> SavedFunction | None:
         try:
             function.get_concrete_function()
         except Exception as error:
-            raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
+            raise SaveError(f"{where} cannot be traced: {reason_of(error)}") from error
     # a trace in which a call around told layers to train is not what these arguments mean
     concrete = [x for x in function.concrete_functions if not x.while_training]
     concrete = [_up_to_date(function, x, where) for x in concrete]
@@ -148,7 +153,7 @@ def _up_to_date(function: Any, concrete: ConcreteFunction, where: str) -> Concre
     try:
         found = function.get_concrete_function(*args, **kwargs)
     except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
+        raise SaveError(f"{where} cannot be traced: {reason_of(error)}") from error
     found.met = concrete.met if found.met is None else found.met
     return found
 
@@ -288,7 +293,7 @@ def _traced_for(
             if found is None:
                 if sizes == "open":
                     _needs_sizes(where, error, function, (args, kwargs), shapes)
-                raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
+                raise SaveError(f"{where} cannot be traced: {reason_of(error)}") from error
             traced = found
         concrete.append(traced if adding is None else split_added(traced))
         seen.append(shapes)
@@ -386,7 +391,7 @@ def trace_callable(
             hint = "write it with gradtape's ops"
         raise SaveError(
             f"{where}: {function!r} cannot be traced for a tensor of unknown rank "
-            f"({_reason(reason)}); {hint}"
+            f"({reason_of(reason)}); {hint}"
         ) from reason
     name = getattr(function, "__name__", type(function).__name__)
     exact = any(spec.shape is not None for x in concrete for spec in x.specs)
@@ -403,7 +408,7 @@ def trace_rule(rule: Any, weight: Variable, regularizer: bool, where: str) -> Sa
     try:
         concrete = traced.get_concrete_function(TensorSpec(weight.shape, weight.dtype))
     except Exception as error:
-        raise SaveError(f"{where} cannot be traced: {_reason(error)}") from error
+        raise SaveError(f"{where} cannot be traced: {reason_of(error)}") from error
     if not rule_fits_weight([concrete], weight, regularizer):
         wanted = "a scalar" if regularizer else f"a tensor of the shape {weight.shape}"
         raise SaveError(f"{where} does not return {wanted}")
@@ -432,13 +437,13 @@ def _needs_sizes(
         return
     shown = ", ".join(str(x) for x in leaves if isinstance(x, TensorSpec))
     raise NeedsSizes(
-        f"{where} cannot be traced for unknown sizes: {_reason(reason)}. Write it with sizes: "
+        f"{where} cannot be traced for unknown sizes: {reason_of(reason)}. Write it with sizes: "
         "x.shape[0] computes with numbers and tensors in a trace; or save it only for the sizes "
         f'seen ({shown}): gradtape.save(..., sizes="seen")'
     ) from reason
 
 
-def _reason(error: BaseException | None) -> str:
+def reason_of(error: BaseException | None) -> str:
     """Return an error's text, and the user's line that raised it."""
     place = "" if error is None or isinstance(error, TraceError) else line_of(error)
     return str(error).rstrip(".") + (f" ({place})" if place else "")

@@ -210,7 +210,7 @@ def test_a_reader_written_from_the_page_reads_every_kind_of_attribute() -> None:
 
 def test_the_golden_file_holds_every_kind_of_record() -> None:
     page = re.sub(r"\s+", " ", PAGE.read_text())
-    reader = Reader(HERE / "golden" / "v2_1.h5")
+    reader = Reader(HERE / "golden" / "v2_4.h5")
     written = set(re.findall(r'"(\w+)":', json.dumps(reader.manifest)))
     traces = [f["traces"] for f in reader.manifest["functions"]]
     for record in [trace for some in traces for trace in some] + reader.manifest["rules"]:

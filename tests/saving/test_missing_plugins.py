@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -260,3 +261,21 @@ def test_a_class_that_makes_other_variables_is_named(
         assert [told in str(x.message) for x in found] == ([True] if told else [])
     finally:
         gt.unregister_plugin("acme_scale")
+
+
+def test_the_message_counts_what_it_leaves_out(tmp_path: Path) -> None:
+    record: Any = {"gradients": {"x": lambda g: g}, "infer": lambda x: (x.shape, x.dtype)}
+    ops = [Op(f"acme::f{i}", lambda xp, x: x + 1, **record) for i in range(8)]
+
+    class Many(gt.Module):
+        @gt.function(input_signature=[gt.TensorSpec([2])])
+        def f(self, x: Any) -> Any:
+            for op in ops:
+                x = op(x)
+            return x
+
+    provided = SimpleNamespace(gradtape_ops=gt.hookimpl(lambda: ops))
+    with gt.register_plugin(provided, "acme_many"):
+        gt.save(Many(), tmp_path / "m.h5")
+    with pytest.raises(MissingPlugin, match=r"for acme::f0, .*acme::f4 and 3 more;"):
+        gt.load(tmp_path / "m.h5")

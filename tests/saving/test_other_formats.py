@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -133,10 +134,82 @@ def test_a_function_that_writes_elsewhere_is_told(model: gt.Module, tmp_path: Pa
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m", "m.ck", "m.keras", "m.onnx.h5", "onnx"])
+@pytest.mark.parametrize("name", ["m.h5", "m.hdf5", "m", "m.ck", "m.onnx.h5", "onnx"])
 def test_other_names_are_files_of_gradtape(name: str, model: gt.Module, tmp_path: Path) -> None:
     gt.save(model, tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(b"\x89HDF")
+
+
+KERAS = r"{name}: this is a file of gradtape, which Keras cannot open\. Let its name end with \.h5"
+
+
+@pytest.mark.needs("weights")
+@pytest.mark.parametrize("name", ["m.keras", "M.Keras"])
+def test_a_name_of_keras_is_told(name: str, model: gt.Module, tmp_path: Path) -> None:
+    path = tmp_path / name
+    for method, action in {
+        "save": lambda: gt.save(model, path),
+        "save ": lambda: model.save_weights(path),
+        "Checkpoint": lambda: Checkpoint(model=model).save(path),
+        "fit": lambda: fit(model, DATA, loss="mse", verbose=0, epochs=2, checkpoint=path),
+    }.items():
+        path.unlink(missing_ok=True)
+        said = f"^{method.strip()}: .*{KERAS.format(name=name)}"
+        with pytest.warns(UserWarning, match=said) as caught:
+            action()
+        (told,) = caught
+        assert told.filename == __file__
+        assert path.read_bytes().startswith(b"\x89HDF")
+    gt.saving.read_weights(path)
+
+
+@pytest.mark.needs("weights")
+@pytest.mark.parametrize("weights", [False, True])
+def test_a_callback_tells_a_name_of_keras_once(
+    weights: bool, model: gt.Module, tmp_path: Path
+) -> None:
+    keep = ModelCheckpoint(tmp_path / "m{epoch}.keras", save_weights_only=weights)
+    with pytest.warns(UserWarning, match=KERAS.format(name="m1.keras")) as caught:
+        fit(model, DATA, loss="mse", verbose=0, epochs=3, callbacks=[keep])
+    assert len(caught) == 1
+    assert sorted(os.listdir(tmp_path)) == ["m1.keras", "m2.keras", "m3.keras"]
+
+
+@pytest.mark.needs("weights", "compat")
+def test_programs_for_keras_are_told_nothing(tmp_path: Path) -> None:
+    from gradtape.compat.tensorflow import keras
+
+    model = keras.Sequential([keras.layers.Dense(2)])
+    model.compile("sgd", "mse")
+    keep = keras.callbacks.ModelCheckpoint(tmp_path / "best.keras", monitor="loss")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(*DATA, callbacks=[keep], verbose=0)
+        model.save(tmp_path / "m.keras")
+    np.testing.assert_array_equal(
+        keras.models.load_model(tmp_path / "best.keras").predict(DATA[0]), model.predict(DATA[0])
+    )
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_format_that_only_reads_may_warn(model: gt.Module, tmp_path: Path) -> None:
+    class Reads:
+        warns = "this is no file of Acme"
+
+        def read(self, path: str) -> Mapping[str, Any]:
+            return {}
+
+    class Acme:
+        @gt.hookimpl
+        def gradtape_formats(self) -> Mapping[str, Any]:
+            return {".acme": Reads()}
+
+    gt.register_plugin(Acme(), "acme")
+    try:
+        with pytest.warns(UserWarning, match=r"save: .*m\.acme: this is no file of Acme"):
+            gt.save(model, tmp_path / "m.acme")
+    finally:
+        gt.unregister_plugin("acme")
 
 
 def test_swapped_arguments_are_named(model: gt.Module) -> None:

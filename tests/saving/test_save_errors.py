@@ -330,3 +330,8 @@ def test_a_wrong_get_config_is_named(config: Any, said: str, tmp_path: Path) -> 
     finally:
         gt.unregister_plugin("own")
     assert not os.listdir(tmp_path)
+
+
+def test_an_example_of_the_input_is_no_signature(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"signatures must be a dictionary .*, got ndarray"):
+        gt.save(gt.Module(), tmp_path / "m.h5", np.ones(3))

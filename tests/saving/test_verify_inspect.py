@@ -83,7 +83,7 @@ Functions
 def test_inspect_shows_the_tree_the_functions_and_what_is_needed(path: Path) -> None:
     text = gt.saving.inspect_text(path)
     heading, rest = text.split("\n\n", 1)
-    assert f"model.h5: gradtape format 2.3, {path.stat().st_size:,} bytes" in heading
+    assert f"model.h5: gradtape format 2.4, {path.stat().st_size:,} bytes" in heading
     assert "7 variables (6 trainable) of 64 bytes" in heading
     for line in EXPECTED.splitlines():
         assert line.split("nodes")[0].rstrip("0123456789 ") in rest

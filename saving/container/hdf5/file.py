@@ -26,6 +26,12 @@ _MOST_SHARED = 2**19
 _LARGE_PAGE = 2**21
 # Versions of the superblock that HDF5's library writes by default, and gradtape does not.
 _OF_THE_LIBRARY = (b"\0", b"\1", b"\3")
+# What to do with a file of Keras, which holds a model as settings of Keras's classes.
+_OF_KERAS = (
+    "if Keras wrote it, create the model with gradtape.layers, and call "
+    "gradtape.load_weights(path, model)"
+)
+_ZIPPED = f"; {_OF_KERAS}"
 
 
 class SafeFile:
@@ -79,13 +85,13 @@ class SafeFile:
                         "not an HDF5 file: it seems to be a file of safetensors, which holds "
                         "weights: gradtape.load_weights(path, model)"
                     )
-                raise NotAGradtapeFile(f"not an HDF5 file{self._source.guess()}")
+                advice = _ZIPPED if signature.startswith(b"PK\3\4") else ""
+                raise NotAGradtapeFile(f"not an HDF5 file{self._source.guess()}{advice}")
             if signature[8:] in _OF_THE_LIBRARY:
                 raise NotAGradtapeFile(
                     "not a file of gradtape's format 2: HDF5's own library wrote it, as another "
-                    "program or a development version of gradtape (format 1) does; if it has "
-                    "weights of Keras, call gradtape.load_weights(path, model), otherwise save "
-                    "the model again with gradtape.save"
+                    f"program or a development version of gradtape (format 1) does; {_OF_KERAS}. "
+                    "Otherwise save the model again with gradtape.save"
                 )
             self._walk = Walk(self._source)
 

@@ -62,8 +62,25 @@ class Halved(gt.layers.Layer):
         return x * (0.5 * self.factor) + self.shift
 
 
+class Damped(gt.training.Optimizer):
+    """An optimizer of one's own, which a file holds as its formula."""
+
+    slots = ("velocities",)
+    damping = 0.25
+
+    def settings(self, rate: Any, step: Any) -> Any:
+        """Return the rate and a factor that changes by step."""
+        return rate, 1.0 - self.damping / step
+
+    @gt.training.optimizers.by_blocks
+    def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        """Return the new value and velocity."""
+        velocity = state[0] * self.damping + gradient * settings[1]
+        return value - velocity * settings[0], (velocity,)
+
+
 class Everything(gt.Module):
-    """One of each thing that a file of version 2.3 can hold."""
+    """One of each thing that a file of version 2.4 can hold."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -112,6 +129,9 @@ class Everything(gt.Module):
         self.net.layers[0].trainable = True  # joins late: its steps are counted apart
         train(self.net, self.optimizer, x)
         self.net.layers[0].trainable = False
+        self.damped = Damped(lambda step: 0.01 / (step + 1), weight_decay=0.1)
+        self.damped.exclude_from_weight_decay(var_names=["bias"])
+        train(self.net, self.damped, x)
         self.metrics = [gt.training.metrics.R2Score(), gt.training.metrics.AUC()]
         self.metrics[0]([1001.0, 1002.0, 1004.0], [1001.5, 1002.0, 1003.5])
         self.metrics[1]([0, 0, 1, 1], [0.0, 0.5, 0.3, 0.9])

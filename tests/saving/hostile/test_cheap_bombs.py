@@ -47,6 +47,13 @@ def chain(m: Any) -> None:
     attributes(m)["deep"] = {"module": first}
 
 
+def chain_of_callers(m: Any) -> None:
+    """Put 3,000 modules into each other of which each has a graph."""
+    chain(m)
+    for module in m["modules"][-3000:]:
+        module["functions"] = {"__call__": 0}
+
+
 def absorbed(m: Any) -> None:
     root(m)["absorbed"] = [f"x{i}" for i in range(40_000)]
     attributes(m).update({f"y{i}": {"value": 1} for i in range(10_000)})
@@ -72,6 +79,7 @@ BOMBS: dict[str, Callable[[Any], Any]] = {
     ),
     "a dictionary that holds itself": dictionaries_of_themselves,
     "a long chain of modules": chain,
+    "a long chain of modules with graphs": chain_of_callers,
     "many names that are absorbed": absorbed,
     "many lists in lists": lambda m: attributes(m).update(
         n={"list": [{"list": []} for _ in range(30_000)]}

@@ -233,6 +233,77 @@ def test_a_file_replaces_no_method_of_a_callback(tmp_path: Path) -> None:
     assert vars(watcher) == {"seen": 2, "new": 5}
 
 
+class Counter(gt.training.Callback):
+    """The same, of the class that fit sets attributes of."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+        self.seen += 1
+
+
+def set_in_callback(path: Path, values: dict[str, Any]) -> None:
+    draft = Draft.of(path)
+    manifest = draft.json()
+    (record,) = attributes(manifest)["fit"]["dict"]["callbacks"]["value"]
+    state = record["dict"]["state"]["dict"]
+    (state["now"]["dict"] if "now" in state else state).update(values)
+    draft.put(manifest)
+    draft.write(path)
+
+
+@pytest.mark.parametrize("kind", [Watcher, Counter])
+def test_a_file_sets_nothing_that_fit_sets_or_calls(kind: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    fitted(path, kind(), 1)
+    names = (
+        "state_dict load_state_dict on_train_begin on_batch_begin on_epoch_begin params measured "
+        "model optimizer own_steps _asks_to_stop __doc__ __len__ __iter__ _gradtape_hooks"
+    ).split()
+    set_in_callback(path, dict.fromkeys([*names, "a b", "", "1"], "x"))
+    callback = kind()
+    fitted(path, callback, 3)
+    assert callback.seen == 3
+    assert "x" not in vars(callback).values()
+    fitted(path, callback, 4)
+    assert callback.seen == 4
+
+
+def reversed_list(known: Any) -> Any:
+    return {"list": known["list"][::-1]}
+
+
+STOPPING: dict[str, tuple[str, Any]] = {
+    "a text for the best value": ("best", lambda known: {"value": "x"}),
+    "a text for a count": ("wait", lambda known: {"value": "x"}),
+    "a list for a count": ("wait", lambda known: {"value": [1]}),
+    "a dictionary for an epoch": ("best_epoch", lambda known: {"value": {"dict": {}}}),
+    "weights in another order": ("weights", reversed_list),
+    "one weight too many": ("weights", lambda known: {"list": [*known["list"], {"value": 1}]}),
+    "a tuple of weights": ("weights", lambda known: {"tuple": known["list"]}),
+}
+
+
+@pytest.mark.parametrize("lie", STOPPING)
+def test_early_stopping_takes_only_its_own_state(lie: str, tmp_path: Path) -> None:
+    def stopping() -> Any:
+        return gt.training.EarlyStopping("loss", patience=5, restore_best_weights=True)
+
+    path, (name, change) = tmp_path / "run.h5", STOPPING[lie]
+    fitted(path, stopping(), 1)
+    fitted(path, stopping(), 2)
+    draft = Draft.of(path)
+    manifest = draft.json()
+    (record,) = attributes(manifest)["fit"]["dict"]["callbacks"]["list"]
+    state = record["dict"]["state"]["dict"]
+    state[name] = change(state[name])
+    draft.put(manifest)
+    draft.write(path)
+    with pytest.raises(LoadError, match=f"EarlyStopping: {name}"):
+        fitted(path, stopping(), 3)
+
+
 def in_the_way(folder: Path, kind: str) -> None:
     name = folder / "checkpoint-00002.h5"
     if kind == "a link to itself":

@@ -204,6 +204,19 @@ def test_a_format_opens_large_files_and_reads_what_is_needed(
         model.load_weights(path)
 
 
+def test_a_file_that_was_written_without_the_plugin_is_read_with_it(
+    register: Register, tmp_path: Path
+) -> None:
+    path, layer, other = tmp_path / "w.acme", dense(), dense()
+    layer.save_weights(path)  # in gradtape's own format, as for any unknown end
+    register({".acme": Npz()})
+    other.load_weights(path)
+    assert (other.kernel.numpy() == layer.kernel.numpy()).all()
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(DamagedFile, match=r"the plugin's format \.acme failed"):
+        other.load_weights(path)
+
+
 def test_a_file_of_json_is_not_taken_for_safetensors(register: Register, tmp_path: Path) -> None:
     # the ninth byte is the one with which a header begins there
     path = tmp_path / "weights"

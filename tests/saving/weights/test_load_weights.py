@@ -410,7 +410,11 @@ def test_a_part_of_a_file_becomes_the_model_itself_and_others_are_left_out(tmp_p
         ([("^none$", "scale"), ("scale", "scale")], ValueError, r"'\^none\$' match no name"),
         ({"scale": 3}, TypeError, "the mapping gives 3 for 'scale'"),
         ([("scale", "a", "b")], TypeError, "not a pair of a regular expression and a replacement"),
+        ([("scale", None)], ValueError, "is not a regular expression and what replaces it"),
+        ([("(", "x")], ValueError, "is not a regular expression.*unterminated"),
+        ([("scale", r"\9")], ValueError, "is not a regular expression.*group reference"),
         ("scale", TypeError, "mapping must be a dictionary, a function or"),
+        (5, TypeError, "mapping must be a dictionary, a function or"),
         (
             {"scale": ("scale", (1, 0))},
             ValueError,
@@ -722,3 +726,20 @@ def test_loading_warns_of_nothing_where_all_fits(saved: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Net().load_weights(saved[1])
+
+
+def test_a_part_that_a_mapping_leaves_out_keeps_its_values(tmp_path: Path) -> None:
+    def model(units: int) -> gt.layers.Sequential:
+        net = gt.layers.Sequential([gt.layers.Dense(3), gt.layers.Dense(units)])
+        net(gt.ones((1, 2)))
+        return net
+
+    model(4).save_weights(tmp_path / "w.h5")
+    other = model(5)
+    before = other.layers[1].kernel.numpy()
+    report = other.load_weights(tmp_path / "w.h5", mapping={"layers/1": None})
+    assert report.ok
+    assert sorted(report.left_out) == ["layers/1/bias", "layers/1/kernel"]
+    assert (other.layers[1].kernel.numpy() == before).all()
+    with pytest.raises(gt.saving.WeightsMismatch, match="layers/1/kernel"):
+        other.load_weights(tmp_path / "w.h5")  # of another shape

@@ -120,6 +120,21 @@ def test_a_model_predicts_what_it_did_where_its_weights_come_from(name: str, bui
 
 
 @pytest.mark.needs("weights")
+def test_other_names_are_told_with_how_to_map_them() -> None:
+    with pytest.raises(gt.saving.WeightsMismatch) as caught:
+        sequential().load_weights(FILES / "sequential.h5")
+    said = "if parts have other names in the file: mapping={'batch_normalization_2': 'layers/1', "
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["sequential.keras", "sequential.h5", "sequential.weights.h5"])
+def test_models_of_keras_are_refused_with_what_to_do(name: str) -> None:
+    said = r"if Keras wrote it, create the model .*gradtape\.load_weights\(path, model\)"
+    with pytest.raises(gt.saving.NotAGradtapeFile, match=said):
+        gt.load(FILES / name)
+
+
+@pytest.mark.needs("weights")
 def test_states_of_optimizers_are_left_out() -> None:
     report = sequential().load_weights(FILES / "sequential.weights.h5")
     assert all(name.startswith("optimizer/") for name in report.left_out)
