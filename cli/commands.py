@@ -13,7 +13,14 @@ from functools import partial
 from typing import Any, NoReturn
 
 from ..core.errors import PluginError
-from ..core.extend import is_strict, lazy_module, public_package, raise_problems, registry
+from ..core.extend import (
+    is_strict,
+    lazy_module,
+    near_names,
+    public_package,
+    raise_problems,
+    registry,
+)
 from . import HELP
 from .plugins import answer_of, check, op_table, plugin_json, plugin_table, quietly
 from .templates import KINDS, new_plugin
@@ -82,10 +89,16 @@ class _Root(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print what is wrong, and exit with 2."""
         if message.startswith("argument COMMAND: invalid choice"):
+            known = registry()
+            given = message.partition("'")[2].partition("'")[0]
+            near = near_names(given, {"plugins", "doctor"} | known.commands.keys())
             message += (
-                ". No plugin provides this command; if it is one of gradtape's own, its package "
-                "is not in this installation: run pip install --force-reinstall gradtape"
+                f"{near}. No plugin provides this command; if it is one of gradtape's own, its "
+                "package is not in this installation: run pip install --force-reinstall gradtape"
+                f"{known.lacking(given)}"
             )
+            failed = [x.problem for x in known.plugins if x.problem not in (None, "disabled")]
+            message = "; ".join([message, *failed])
         super().error(message)
 
 

@@ -71,28 +71,28 @@ def main() -> int:
     return code
 
 
-def listen(reading: int, told: list[bytes], rank: str, size: str) -> None:
+def listen(reading: int, states: list[bytes], rank: str, size: str) -> None:
     """Record the rank's states, and report a long wait for others to join."""
 
     def remind() -> None:
-        if told == [JOINING]:
+        if states == [JOINING]:
             waits = (
                 f"has waited in gt.distributed.init() for {LONG:g} s: check that all ranks call it"
             )
             print_for_rank(rank, size, waits)
 
     while state := os.read(reading, 1):
-        told.append(state)
+        states.append(state)
         if state == JOINING:
             reminder = threading.Timer(LONG, remind)
             reminder.daemon = True
             reminder.start()
 
 
-def look(child: "subprocess.Popen[bytes]", told: list[bytes], shared: set[str]) -> None:
+def look(child: "subprocess.Popen[bytes]", states: list[bytes], shared: set[str]) -> None:
     """Record the rank's shared memory from when it starts MPI until the name is removed."""
-    while child.poll() is None and told in ([], [JOINING]):
-        if told:
+    while child.poll() is None and states in ([], [JOINING]):
+        if states:
             shared |= memory(child.pid)
         time.sleep(0.01)
 

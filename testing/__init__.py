@@ -8,13 +8,14 @@ from .formats import check_format
 from .gradients import check_gradients
 from .ops import PASSED, check_op
 from .plugins import PluginReport, check_plugin
-from .report import Report
+from .report import OpReport, Report
 from .samples import CHECKS, Sample
 
 __all__ = [
     "CHECKS",
     "PASSED",
     "BackendReport",
+    "OpReport",
     "PluginReport",
     "Report",
     "Sample",

@@ -75,7 +75,7 @@ def check_executor(
     Examples
     --------
     >>> report = gt.testing.check_executor("planned", only=["sums", "loops"])
-    executor 'planned': 2 checks in 0 s: 2 passed, 0 refused, 0 wrong
+    executor 'planned': 2 checks in 0 s: 2 passed (sums, loops), 0 refused, 0 wrong
     """
     from . import programs  # it takes time to make the arrays
 

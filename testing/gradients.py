@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import GradientTape, Tensor, constant, describe
+from ..core.extend import GradientTape, Tensor, ValueHolder, constant, describe
 
 Array = NDArray[Any]
 
@@ -165,6 +165,7 @@ def _weights(rng: np.random.Generator, y: Array) -> Array:
 def _outputs(fn: Callable[..., Any], tensors: Sequence[Any]) -> list[Any]:
     result = fn(*tensors)
     listed = list(result) if isinstance(result, (list, tuple)) else [result]
+    listed = [y.value if isinstance(y, ValueHolder) else y for y in listed]
     for i, y in enumerate(listed):
         if not isinstance(y, Tensor):
             raise TypeError(
@@ -429,10 +430,8 @@ def _measured(
     noise: float,
 ) -> tuple[float, float]:
     """Return the derivative along ``unit``, and an estimate of its error."""
-    for narrower in (
-        1.0,
-        8.0,
-    ):  # where the function bends too much for a step, a smaller step may do
+    # where the function bends too much for a step, a smaller step may do
+    for narrower in (1.0, 8.0):
         width = step / narrower
         want, change, jump = _derivative(along, middle, unit, width)
         bound = KINK * max(abs(want), abs(have), 1.0)

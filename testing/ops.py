@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.extend import Op, registry
 from .backends import strict_backend
-from .report import PASSED, quiet
+from .report import PASSED, OpReport, quiet
 from .samples import CHECKS, Sample
 from .trials import RUNS, Trial
 from .trials.trial import naming
@@ -21,7 +21,7 @@ def check_op(
     *,
     seed: int = 0,
     backends: Iterable[str] | None = None,
-) -> dict[str, str]:
+) -> OpReport:
     """Check an op, or a function made of ops, on samples.
 
     ==================  ============================================================================
@@ -70,9 +70,9 @@ def check_op(
 
     Returns
     -------
-    dict
-        The outcome of each check: ``"passed"`` if a sample passed it (and none failed), otherwise
-        the reason why it was skipped.
+    OpReport
+        A dictionary with the outcome of each check: ``"passed"`` if a sample passed it, otherwise
+        why it was skipped or refused. Its attribute ``ok`` says whether nothing was refused.
 
     Raises
     ------
@@ -88,11 +88,11 @@ def check_op(
     Examples
     --------
     >>> report = gt.testing.check_op(gt.sum, [gt.testing.Sample(np.ones((2, 3)), axis=0)])
-    >>> report["second order"]
-    'passed'
+    >>> report.ok, report["second order"]
+    (True, 'passed')
     """
     name = op.name if isinstance(op, Op) else getattr(op, "__name__", repr(op))
-    report: dict[str, str] = {}
+    report = OpReport()
     given = _provided(op, name) if samples is None else samples
     count = 0
     with strict_backend(wanted=backends is None) as strict:
@@ -123,7 +123,7 @@ def _provided(op: Op | Callable[..., Any], name: str) -> Iterable[Sample]:
     return found
 
 
-def _check(trial: Trial, name: str, report: dict[str, str]) -> None:
+def _check(trial: Trial, name: str, report: OpReport) -> None:
     """Add the outcomes of one sample to a report."""
     sample = trial.sample
     for check in CHECKS:
@@ -133,5 +133,8 @@ def _check(trial: Trial, name: str, report: dict[str, str]) -> None:
         if reason is None:
             with naming(f"{name}, {sample!r}, {check}"), quiet():
                 reason = RUNS[check](trial)
-        if reason is None or report.get(check) != PASSED:
-            report[check] = reason or PASSED
+        known = report.get(check)
+        if reason is None:
+            report[check] = PASSED
+        elif known is None or (known != PASSED and check not in report.refused):
+            report[check] = reason

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..core.errors import BackendUnavailable, PluginError, UnknownOp
-from ..core.extend import PluginInfo, executor, registry
+from ..core.extend import PluginInfo, executor, near_names, registry
 from .backends import check_backend, strict_backend
 from .engines import check_engine
 from .executors import check_executor
@@ -161,6 +161,8 @@ def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callab
         yield f"kernel of {name} for {backend}", partial(_kernel, name, backend)
     for name, target in info.lowerings:
         yield f"lowering of {name} for {target}", partial(_lowering, name)
+    for what, why in _misspelt(info):
+        yield what, partial(_verdict, WRONG, why)
     tables: tuple[tuple[str, Iterable[str], Callable[[str], Report]], ...] = (
         ("backend", info.backends, lambda name: check_backend(name, show=False)),
         ("executor", info.executors, lambda name: check_executor(name, show=False)),
@@ -178,6 +180,33 @@ def _checks(info: PluginInfo, parts: list[Report]) -> Iterator[tuple[str, Callab
 
 def _verdict(status: str, why: str) -> Outcome:
     return status, why
+
+
+def _misspelt(info: PluginInfo) -> Iterator[tuple[str, str]]:
+    """Give the names of a plugin that nothing looks up, and why."""
+    found = registry()
+    for name in info.samples:
+        if not name.startswith("gt.") and not _is_op(name):
+            yield f"samples of {name}", f"no plugin provides this op{near_names(name, info.ops)}"
+    others = [x for x in found.plugins if x.name != info.name]
+    targets = {target for other in others for _, target in other.lowerings}
+    targets |= found.executors.keys() | found.exporters.keys()
+    services = {name for other in others for name in other.services}
+    used: list[tuple[str, set[str], list[str]]] = [
+        ("target", targets, [target for _, target in info.lowerings]),
+        ("service", services, info.services),
+    ]
+    for kind, known, names in used:
+        for name in dict.fromkeys(names):
+            near = near_names(name, known, cutoff=0.75)  # otherwise it may be the plugin's own
+            if name not in known and near:
+                yield f"{kind} {name}", f"nothing looks up this name{near}"
+
+
+def _is_op(name: str) -> bool:
+    with suppress(PluginError, UnknownOp):
+        return registry().op(name) is not None
+    return False
 
 
 def _samples(name: str) -> list[Sample] | None:

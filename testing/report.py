@@ -1,11 +1,11 @@
-"""``Report``: what a check of a plugin's part found, for people, tests and JSON."""
+"""``Report`` and ``OpReport``: what checks of a plugin's parts found."""
 
 from __future__ import annotations
 
 import io
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 PASSED, REFUSED, WRONG = "passed", "refused", "wrong"
 #: The maximum number of rows of a report's table.
 ROWS = 60
+#: Up to how many checks the first line names those that passed.
+FEW = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Report:
     ('executor', 'plain', ['sums'], {})
     """
 
+    _gradtape_internal = "noun"
+
     kind: str
     name: str
     passed: list[str] = field(default_factory=list)
@@ -64,9 +68,12 @@ class Report:
 
     def __str__(self) -> str:
         count = len(self.passed) + len(self.refused) + len(self.wrong)
+        few = 0 < count <= FEW  # as after only=["solve"], which is an op, and no function of gt
+        named = f" ({', '.join(self.passed)})" if few and self.passed else ""
         lines = [
             f"{self.kind} {self.name!r}: {count} {self.noun} in {self.seconds:.0f} s: "
-            f"{len(self.passed)} passed, {len(self.refused)} refused, {len(self.wrong)} wrong"
+            f"{len(self.passed)} passed{named}, {len(self.refused)} refused, "
+            f"{len(self.wrong)} wrong"
         ]
         rows = [(WRONG, *row) for row in self.wrong.items()]
         rows += [(REFUSED, *row) for row in self.refused.items()]
@@ -77,6 +84,58 @@ class Report:
         if rows[ROWS:]:
             lines.append(f"and {len(rows[ROWS:])} more: see its attributes")
         return "\n".join(lines)
+
+
+class OpReport(dict[str, str]):
+    """The outcome of each check of :func:`check_op` by its name.
+
+    It is a dictionary. An outcome is ``"passed"`` if at least one sample passed the check, and
+    otherwise a reason. :func:`check_op` raises if anything is wrong, so a reason is one of two:
+
+    * ``"refused: ..."``: the op, or a backend, raised an error where an error is allowed.
+    * Any other: the check does not apply to the op (``"not elementwise"``), a sample leaves it out,
+      or nothing is installed to run it on. There is nothing to do.
+
+    Parameters
+    ----------
+    outcomes
+        The outcomes by the names of the checks; none by default.
+
+    Raises
+    ------
+    TypeError
+        If ``outcomes`` is not a mapping.
+
+    Examples
+    --------
+    >>> report = gt.testing.check_op(gt.sum, [gt.testing.Sample(np.ones((2, 3)), axis=0)])
+    >>> report.ok, report.skipped["empty"]
+    (True, 'not elementwise')
+    """
+
+    def __init__(self, outcomes: Mapping[str, str] | None = None) -> None:
+        super().__init__(outcomes or {})
+
+    @property
+    def ok(self) -> bool:
+        """Whether no check was refused; those that were skipped do not count."""
+        return not self.refused
+
+    @property
+    def passed(self) -> list[str]:
+        """The names of the checks that a sample passed."""
+        return [check for check, outcome in self.items() if outcome == PASSED]
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The checks whose runs the op refused, with the errors."""
+        return {check: why for check, why in self.items() if why.startswith(f"{REFUSED}: ")}
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """The checks that do not apply to the op, to its samples or to what is installed here."""
+        known = {*self.passed, *self.refused}
+        return {check: why for check, why in self.items() if check not in known}
 
 
 class Findings:

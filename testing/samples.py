@@ -48,6 +48,8 @@ class Sample:
     Sample(float64[2, 3], axis=0)
     """
 
+    _gradtape_internal = "exempt feed selects view"
+
     __slots__ = ("exempt", "feed", "inputs", "params", "selects", "view")
 
     def __init__(self, *inputs: Any, **params: Any) -> None:

@@ -1,7 +1,8 @@
 """``gradtape plugin new``: a starting point, a distribution with a plugin and tests that pass.
 
 The modules here have what is special to each kind of plugin: its package, tests and needs. In the
-texts, ``$name`` is the distribution, ``$module`` its package, and ``$$`` a dollar sign.
+texts, ``$name`` is the distribution, ``$module`` its package, and ``$$`` a dollar sign; ``$api``
+and ``$found`` stand for lines that all kinds have.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import importlib.metadata
 import importlib.util
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
 from ...core.extend import public_package
 from .computing import BACKEND, ENGINE, EXECUTOR
-from .defining import FORMAT, LAYER, OP
+from .defining import FORMAT, LAYER, OP, OPTIMIZER
 
 __all__ = ["KINDS", "new_plugin"]
 
@@ -33,14 +34,13 @@ version = "0.1.0"
 description = "$what for gradtape"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["gradtape>=$version"$needs]
+dependencies = ["gradtape>=$version$limit"$needs]
 
 [project.optional-dependencies]
-test = ["mypy>=1.10", "pytest>=8"$test_needs]
+test = ["mypy>=1.10", "pytest>=8"]
 
-# gradtape finds the installed plugin by this entry point
-[project.entry-points.$group]
-$module = "$module.plugin"
+# gradtape finds the installed plugin by these entry points
+$entries
 
 [tool.setuptools.packages.find]
 where = ["src"]
@@ -54,7 +54,7 @@ strict = true
     "README.md": """\
 # $name
 
-$what for [gradtape](https://pypi.org/project/gradtape/).
+$what for gradtape.
 
 ```python
 $use
@@ -66,6 +66,9 @@ $$ gradtape plugins
 $$ mypy src
 $$ pytest
 ```
+
+The first line needs gradtape. If your package index does not have it, install it before, from its
+repository: `pip install path/to/gradtape`.
 """,
     ".github/workflows/test.yml": """\
 name: test
@@ -92,6 +95,7 @@ jobs:
       - uses: actions/setup-python@a26af69be951a213d495a4c3e4e4022e16d87065 # v5.6.0
         with:
           python-version: $${{ matrix.python }}
+      # if the index does not have gradtape, install it from its repository first
       - run: pip install -e ".[test]"
       - run: mypy src
       - run: pytest
@@ -99,19 +103,33 @@ jobs:
     "src/$module/py.typed": "",
 }
 
+#: What ``$api`` and ``$found`` stand for in a module and in tests.
+API = """\
+#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
+gradtape_api = (1, 0)
+"""
+FOUND = """\
+def test_gradtape_finds_the_plugin():
+    owner = gt.registry().owner("{}", "{}")
+    assert owner is not None and owner.distribution == "$name"
+"""
+
 
 def _files(
     what: str,
+    provides: tuple[str, str],
     use: str,
     files: Mapping[str, str],
-    group: str = "gradtape",
+    groups: Sequence[str] = ("gradtape",),
     needs: str = "",
-    test_needs: str = "",
+    limit: str = "",
 ) -> dict[str, str]:
     """Return the files of a distribution: their paths and texts."""
-    own = {"$test_needs": test_needs, "$needs": needs, "$group": group, "$what": what}
+    entries = [f'[project.entry-points.{group}]\n$module = "$module.plugin"' for group in groups]
+    own = {"$limit": limit, "$needs": needs, "$entries": "\n\n".join(entries), "$what": what}
     found = {**COMMON, **files}
-    for word, text in {**own, "$use\n": use}.items():
+    lines = {"$use\n": use, "$api\n": API, "$found\n": FOUND.format(*provides)}
+    for word, text in {**own, **lines}.items():
         found = {path: held.replace(word, text) for path, held in found.items()}
     return found
 
@@ -123,6 +141,7 @@ KINDS = {
     "executor": _files(**EXECUTOR),
     "engine": _files(**ENGINE),
     "layer": _files(**LAYER),
+    "optimizer": _files(**OPTIMIZER),
     "format": _files(**FORMAT),
 }
 
@@ -145,8 +164,9 @@ def new_plugin(name: str, parent: str, kind: str = "op") -> list[Path]:
         raise FileExistsError(f"{folder} already exists; choose another name or remove it")
     if not Path(parent).is_dir():
         raise FileNotFoundError(f"{parent} is not an existing folder; create it first")
-    version = ".".join(str(public_package().__version__).split(".")[:2])
-    values = {"name": name, "module": module, "MODULE": module.upper(), "version": version}
+    major, minor = str(public_package().__version__).split(".")[:2]
+    values = {"name": name, "module": module, "MODULE": module.upper()}
+    values |= {"version": f"{major}.{minor}", "next": f"{major}.{int(minor) + 1}"}
     written = []
     for path, text in KINDS[kind].items():
         target = folder / Template(path).substitute(values)

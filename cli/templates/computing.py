@@ -7,6 +7,8 @@ from typing import Any
 #: A backend for arrays of a library; the template has the array API standard's reference one.
 BACKEND: dict[str, Any] = {
     "what": "A backend",
+    "provides": ("backend", "$name"),
+    "limit": ",<$next",
     "needs": ', "array-api-strict>=2.3"',
     "use": """\
 import gradtape as gt
@@ -35,8 +37,7 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import Backend, BackendUnavailable, hookimpl
 
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
+$api
 
 
 class Arrays(Backend):
@@ -96,9 +97,7 @@ def test_a_model_computes_on_the_backend():
         assert model(gt.ones((2, 4))).device == "$name:cpu"
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("backend", "$name")
-    assert owner is not None and owner.distribution == "$name"
+$found
 ''',
     },
 }
@@ -106,6 +105,8 @@ def test_gradtape_finds_the_plugin():
 #: An executor, which decides how traced functions run.
 EXECUTOR: dict[str, Any] = {
     "what": "An executor",
+    "provides": ("executor", "$name"),
+    "limit": ",<$next",
     "use": """\
 import gradtape as gt
 
@@ -116,7 +117,7 @@ def f(x):
 
 
 assert f(gt.ones(3)).shape == (3,)
-assert "steps" in f.explain(gt.ones(3))
+assert "steps: " in f.explain(gt.ones(3))
 """,
     "files": {
         "src/$module/__init__.py": '''\
@@ -144,8 +145,7 @@ from gradtape.plugin import (
     set_arrays,
 )
 
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
+$api
 
 
 def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[..., Any]:
@@ -172,7 +172,7 @@ def compiler(program: Graph, owner: Backend, arrays: Sequence[Any]) -> Callable[
         set_arrays(list(program.updates), new)
         return [known[symbol] for symbol in program.outputs]
 
-    run.explain = lambda: f"{len(kernels)} steps"  # type: ignore[attr-defined]
+    run.explain = lambda: f"steps: {len(kernels)}"  # type: ignore[attr-defined]
     return run
 
 
@@ -211,9 +211,7 @@ def test_a_model_trains():
     assert v.tolist() == [0.0, 0.0]
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("executor", "$name")
-    assert owner is not None and owner.distribution == "$name"
+$found
 ''',
     },
 }
@@ -221,6 +219,8 @@ def test_gradtape_finds_the_plugin():
 #: An engine: ranks that are processes, connected by sockets.
 ENGINE: dict[str, Any] = {
     "what": "An engine",
+    "provides": ("collective", "$name"),
+    "limit": ",<$next",
     "use": """\
 import gradtape as gt
 
@@ -253,8 +253,7 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import Communicator, Engine, Launcher, hookimpl
 
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
+$api
 
 #: The names of the environment variables of a rank, and how long to wait for the others.
 RANK, SIZE, PORT = ("${MODULE}_RANK", "${MODULE}_SIZE", "${MODULE}_PORT")
@@ -413,9 +412,7 @@ def test_a_job_of_two_processes(tmp_path):
     assert done.stdout.splitlines() == ["$name [2.0, 1.0] [[1.0, 0.0], [1.0, 1.0]]"] * 2
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("collective", "$name")
-    assert owner is not None and owner.distribution == "$name"
+$found
 ''',
     },
 }

@@ -1,4 +1,4 @@
-"""What programs use: an op, a layer, and a format of weights."""
+"""What programs use: an op, a layer, an optimizer, and a format of weights."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 #: An op with its gradient, batching rule and samples.
 OP: dict[str, Any] = {
     "what": "An op",
+    "provides": ("op", "$name::soft_abs"),
+    "needs": ', "numpy>=2.0"',
     "use": """\
 import gradtape as gt
 from $module import soft_abs
@@ -32,8 +34,7 @@ from typing import Any
 import numpy as np
 from gradtape.plugin import F, Op, hookimpl
 
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
+$api
 
 
 def _kernel(xp: Any, x: Any, *, width: float = 1.0) -> Any:
@@ -90,7 +91,7 @@ from $module import soft_abs
 
 def test_the_op_does_all_that_an_op_must_do():
     samples = gt.registry().samples[soft_abs.name]
-    assert set(check_op(soft_abs, samples).values()) == {"passed"}
+    assert check_op(soft_abs, samples).ok
 
 
 def test_values():
@@ -98,17 +99,34 @@ def test_values():
     assert soft_abs(gt.constant([1, 2])).dtype == np.float64
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("op", "$name::soft_abs")
-    assert owner is not None and owner.distribution == "$name"
+$found
 ''',
     },
 }
 
+#: A module with a plugin whose classes files can name.
+_NAMED = '''\
+"""The plugin, which gradtape imports when {0} of a plugin is first needed."""
+
+from collections.abc import Mapping
+{1}
+from gradtape.plugin import hookimpl, saved_classes
+
+from . import {2}
+
+$api
+
+
+@hookimpl
+def gradtape_modules() -> Mapping[str, type]:
+    return saved_classes(vars({2}))  # by their names in files
+'''
+
 #: A layer that files can name.
 LAYER: dict[str, Any] = {
     "what": "A layer",
-    "group": '"gradtape.modules"',
+    "provides": ("module", "$module.Scale"),
+    "groups": ('"gradtape.modules"',),
     "use": """\
 import gradtape as gt
 from $module import Scale
@@ -126,23 +144,7 @@ from .layers import Scale
 
 __all__ = ["Scale"]
 ''',
-        "src/$module/plugin.py": '''\
-"""The plugin, which gradtape imports when a file first asks for classes."""
-
-from collections.abc import Mapping
-
-from gradtape.plugin import hookimpl, saved_classes
-
-from . import layers
-
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
-
-
-@hookimpl
-def gradtape_modules() -> Mapping[str, type]:
-    return saved_classes(vars(layers))
-''',
+        "src/$module/plugin.py": _NAMED.format("a class", "", "layers"),
         "src/$module/layers.py": '''\
 """The layers. What a class computes and its name in files never change."""
 
@@ -154,22 +156,18 @@ import gradtape as gt
 class Scale(gt.layers.Layer, saved_as="$module.Scale"):
     """Multiplies each feature by a weight, which is trained."""
 
-    def __init__(self, start: float = 1.0, name: str | None = None) -> None:
-        super().__init__(name=name)
-        self.start = start
+    def __init__(self, start: float = 1.0, **rest: Any) -> None:  # name, dtype, trainable
+        super().__init__(**rest)
+        self.start = start  # files hold the attribute that has the name of the argument
 
-    def build(self, shape: Any) -> None:
+    def build(self, input_shape: Any) -> None:
         """Create the weights, when the number of features is known."""
-        self.factor = self.add_weight((shape[-1],), "ones", name="factor")
-        self.factor.assign(self.factor * self.start)
+        start = gt.layers.initializers.Constant(self.start)
+        self.factor = self.add_weight((input_shape[-1],), start, name="factor")
 
     def call(self, x: Any) -> Any:
         """Return the product."""
         return x * self.factor
-
-    def get_config(self) -> dict[str, Any]:
-        """Return the arguments that create the layer again."""
-        return {"start": self.start, "name": self.name}
 ''',
         "tests/test_layer.py": '''\
 """The layer computes, trains, and comes back from a file."""
@@ -194,15 +192,122 @@ def test_a_model_is_saved_with_the_layer(tmp_path):
     x = np.ones((2, 3), "float32")
     want = model(x).numpy()
     gt.save(model, tmp_path / "model.h5")
-    assert gt.saving.verify(tmp_path / "model.h5")
+    assert gt.saving.verify(tmp_path / "model.h5").ok
     again = gt.load(tmp_path / "model.h5")
     assert type(again.layers[1]) is Scale
     np.testing.assert_array_equal(again(x).numpy(), want)
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("module", "$module.Scale")
-    assert owner is not None and owner.distribution == "$name"
+$found
+''',
+    },
+}
+
+#: An optimizer that files and texts can name.
+OPTIMIZER: dict[str, Any] = {
+    "what": "An optimizer",
+    "provides": ("module", "$module.SignMomentum"),
+    "groups": ('"gradtape.modules"', '"gradtape.names"'),
+    "use": """\
+import gradtape as gt
+import numpy as np
+from $module import SignMomentum
+
+model = gt.layers.Sequential([gt.layers.Dense(1)])
+x = np.ones((8, 3), "float32")
+gt.training.fit(model, (x, x[:, :1]), loss="mse", optimizer=SignMomentum(0.01), verbose=False)
+gt.training.fit(
+    model, (x, x[:, :1]), loss="mse", optimizer="$name::sign_momentum", verbose=False
+)
+""",
+    "files": {
+        "src/$module/__init__.py": '''\
+"""An optimizer for gradtape."""
+
+from .optimizers import SignMomentum
+
+__all__ = ["SignMomentum"]
+''',
+        "src/$module/plugin.py": _NAMED.format(
+            "an optimizer", "from typing import Any\n", "optimizers"
+        )
+        + """
+
+@hookimpl
+def gradtape_names() -> Mapping[str, Mapping[str, Any]]:
+    return {"optimizer": {"$name::sign_momentum": optimizers.SignMomentum}}  # in texts
+""",
+        "src/$module/optimizers.py": '''\
+"""The optimizers. What a class computes and its name in files never change."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gradtape as gt
+from gradtape.plugin import F
+from gradtape.training.optimizers import by_blocks
+
+
+class SignMomentum(gt.training.Optimizer, saved_as="$module.SignMomentum"):
+    """Moves each weight by the learning rate, against the sign of an average of its gradients."""
+
+    slots = ("averages",)  # a list of variables, one for each trained variable; they start with 0
+
+    def __init__(self, learning_rate: Any = 0.001, beta: float = 0.9, **rest: Any) -> None:
+        super().__init__(learning_rate, **rest)  # name, clipnorm, weight_decay, ...
+        self.beta = beta  # files hold the attribute that has the name of the argument
+
+    @by_blocks  # the formula is elementwise, so it may run on all variables at once
+    def update(
+        self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the new value of a variable, and the new values of its slots."""
+        (rate,), (average,) = settings, state
+        average = self.beta * average + (1.0 - self.beta) * gradient
+        return value - rate * F.sign(average), (average,)
+''',
+        "tests/test_optimizer.py": '''\
+"""The optimizer computes its formula, comes back from a file with its state, and has a name."""
+
+import gradtape as gt
+import numpy as np
+import pytest
+
+from $module import SignMomentum
+
+
+def test_values_of_two_steps():
+    w = gt.Variable([1.0, -2.0])
+    optimizer = SignMomentum(0.5, beta=0.75)
+    for gradient in ([4.0, -1.0], [-2.0, -1.0]):
+        optimizer.apply_gradients([(gt.constant(gradient), w)])
+    assert optimizer.averages[0].tolist() == [0.25, -0.4375]
+    assert w.tolist() == [0.0, -1.0]
+
+
+@pytest.mark.parametrize("options", [{}, {"clipnorm": 0.5}, {"weight_decay": 0.1}])
+def test_a_loaded_optimizer_goes_on_as_if_nothing_had_happened(tmp_path, options):
+    w, gradient = gt.Variable([1.0, -2.0]), gt.constant([4.0, -1.0])
+    optimizer = SignMomentum(0.5, beta=0.75, **options)
+    optimizer.apply_gradients([(gradient, w)])
+    holder = gt.Module()
+    holder.w, holder.optimizer = w, optimizer
+    gt.save(holder, tmp_path / "run.h5")
+    again = gt.load(tmp_path / "run.h5")
+    assert type(again.optimizer) is SignMomentum
+    assert again.optimizer.get_config() == optimizer.get_config()
+    for held in (holder, again):
+        held.optimizer.apply_gradients([(gt.constant([-20.0, 1.0]), held.w)])
+    np.testing.assert_array_equal(again.w, holder.w)
+
+
+def test_texts_name_it():
+    found = gt.training.optimizers.get("$name::sign_momentum")
+    assert type(found) is SignMomentum
+    assert SignMomentum.from_config(SignMomentum(beta=0.8).get_config()).beta == 0.8
+
+
+$found
 ''',
     },
 }
@@ -210,7 +315,9 @@ def test_gradtape_finds_the_plugin():
 #: A format of weights: functions that write and read arrays by name.
 FORMAT: dict[str, Any] = {
     "what": "A format of weights",
-    "group": '"gradtape.formats"',
+    "provides": ("format", ".$module"),
+    "needs": ', "numpy>=2.0"',
+    "groups": ('"gradtape.formats"',),
     "use": """\
 import gradtape as gt
 
@@ -237,8 +344,7 @@ from gradtape.plugin import hookimpl
 
 from . import files
 
-#: The version of gradtape.plugin that this was written for: see gradtape.plugin.API.
-gradtape_api = (1, 0)
+$api
 
 
 @hookimpl
@@ -305,6 +411,7 @@ import gradtape as gt
 import numpy as np
 from gradtape.testing import check_format
 
+
 def test_arrays_of_all_kinds_come_back_and_broken_files_are_refused():
     report = check_format(".$module")
     assert not report.wrong and not report.refused
@@ -320,9 +427,7 @@ def test_weights_are_written_and_loaded(tmp_path):
     np.testing.assert_array_equal(other(x).numpy(), want)
 
 
-def test_gradtape_finds_the_plugin():
-    owner = gt.registry().owner("format", ".$module")
-    assert owner is not None and owner.distribution == "$name"
+$found
 ''',
     },
 }

@@ -114,8 +114,23 @@ def forward(trial: Trial) -> str | None:
     double = all(x.dtype.itemsize >= 8 for x in (*ys, *sources))
     tolerance = (1e-8 if double else 1e-5) * scale
     if not (np.isnan(one) and np.isnan(other)) and abs(one - other) > tolerance:
-        raise AssertionError(f"<u, J t> is {one}, <Jᵀ u, t> is {other}")
+        raise AssertionError(
+            f"forward mode and the gradient rules differ: <u, J t> is {one}, <Jᵀ u, t> is {other}"
+            f"{_forward_rule(trial.op)}"
+        )
     return None
+
+
+def _forward_rule(op: Any) -> str:
+    """Return what forward mode of an op follows from, for a message."""
+    if getattr(op, "jvp", None) is not None:
+        return f"; forward mode follows jvp={op.jvp!r:.60}"
+    if getattr(op, "batch", None) == "elementwise":
+        return (
+            "; forward mode follows batch='elementwise', which says that each element of the "
+            "result depends on the same elements of the inputs alone"
+        )
+    return ""
 
 
 def _random(rng: np.random.Generator, like: Any) -> Array:

@@ -118,3 +118,34 @@ def test_help_imports_no_command() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_unknown_command_is_answered_with_near_names(
+    register: Register, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register("acme", {"greet": greet})
+    for given, near in [("gret", "near names: greet."), ("new-plugin", "near names: plugin")]:
+        with pytest.raises(SystemExit):
+            main([given])
+        assert near in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_answered_with_the_plugins_that_are_not_in_use(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["greet"])
+    assert "not in use" not in capsys.readouterr().err
+    gt.disable_plugin("plot")
+    try:
+        with pytest.raises(SystemExit):
+            main(["greet"])
+        assert "(not in use: plugin 'plot'" in capsys.readouterr().err
+    finally:
+        gt.disable_plugin("plot", disabled=False)
+
+
+@pytest.mark.parametrize("name", ["two words", "--plain", " "])
+def test_a_command_is_one_word(name: str, register: Register) -> None:
+    with pytest.raises(gt.errors.PluginError, match="is no single word"):
+        register("acme", {name: greet})

@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-from installing import Environment
+from installing import Environment, required
 from without_extras import lay_out
 
 import gradtape as gt
@@ -60,6 +61,7 @@ PROVIDED = {
     "executor": ("executors", ["my-executor"]),
     "engine": ("collectives", ["my-engine"]),
     "layer": ("modules", ["my_layer.Scale"]),
+    "optimizer": ("modules", ["my_optimizer.SignMomentum"]),
     "format": (None, None),
 }
 
@@ -78,7 +80,7 @@ def test_every_kind_is_tested() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_new_distribution_is_found_and_passes_its_tests(
+def test_a_new_distribution_is_found_and_passes_its_tests_without_other_packages(
     kind: str, projects: Path, tmp_path: Path
 ) -> None:
     if kind == "backend":
@@ -90,12 +92,17 @@ def test_a_new_distribution_is_found_and_passes_its_tests(
     assert (record["distribution"], record["status"]) == (f"my-{kind}", "ready")
     key, names = PROVIDED[kind]
     assert key is None or record[key] == names
+    told = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = [*told["dependencies"], *told["optional-dependencies"]["test"]]
+    environment.see_only(set().union(*(required(re.split(r"[<>=]", need)[0]) for need in needs)))
     passed = environment.run(
         *("-m", "pytest", "-q", "-p", "no:cacheprovider", str(project / "tests"))
     )
     assert re.search(r"^\d passed", passed.splitlines()[-1]), passed
     readme = (project / "README.md").read_text(encoding="utf-8")
     environment.run("-c", re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0])
+    hidden = environment.run("-c", "from importlib.util import find_spec as f; print(f('scipy'))")
+    assert hidden.split() == ["None"]
 
 
 def test_new_distributions_are_annotated(projects: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_guide_is_a_notebook_in_reading_order(folder: Path) -> None:
     names = [path.stem.partition("-")[2] for path in sorted(folder.glob("*.ipynb"))]
-    assert names[:3] == ["first-gradients", "recording", "custom-gradients"]
+    assert names[:3] == ["first-gradients", "whole-model", "your-own-parts"]
     assert sorted(names) == sorted(
         path.stem for path in tutorial.GUIDES.glob("*.md") if path.name != "README.md"
     )

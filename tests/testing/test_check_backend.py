@@ -89,7 +89,7 @@ def test_the_report_is_a_table(with_kernel: Any, capsys: pytest.CaptureFixture[s
     first, row = capsys.readouterr().out.splitlines()
     assert f"{first}\n{row}" == str(report)
     assert first.startswith("backend 'lies:1': 2 ops and functions in ")
-    assert first.endswith(" s: 1 passed, 1 refused, 0 wrong")
+    assert first.endswith(" s: 1 passed (tan), 1 refused, 0 wrong")
     assert row.startswith("refused  sin  3 of 3 samples: Sample(float64[2, 3]): ZeroDivisionError")
     assert report.seconds > 0
 

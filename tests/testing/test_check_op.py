@@ -120,7 +120,17 @@ PLANTED: list[tuple[Op, str, str]] = [
         "unknown rank",
         "shape rule",
     ),
-    (cube("spoils", kernel=spoil), "gradients", "changes its inputs"),
+    (cube("spoils", kernel=spoil), "gradients", "wrote into an input"),
+    (cube("tangent", jvp="linear"), "forward", "differ.*follows jvp='linear'"),
+    (
+        cube(
+            "along an axis",
+            kernel=lambda xp, x: xp.flip(x, axis=-1) ** 3,
+            gradients={"x": lambda g, x: F.flip(g, axis=-1) * 3.0 * x * x},
+        ),
+        "forward",
+        "differ.*follows batch='elementwise'",
+    ),
     (
         cube("widens", kernel=lambda xp, x: np.asarray(x * x * x, complex)),
         "float32",
@@ -279,6 +289,22 @@ def test_backends_may_refuse_and_be_chosen() -> None:
     assert check_op(right, [Sample(X)], backends=())["backend"].startswith("no other backend")
     with pytest.raises(LookupError, match="no plugin provides the backend 'cupi'"):
         check_op(right, [Sample(X)], backends=["cupi"])
+
+
+def test_a_report_tells_refusals_from_checks_that_do_not_apply() -> None:
+    report = check_op(right, [Sample(X)], backends=())
+    assert report.ok
+    assert not report.refused
+    assert report.skipped.keys() == {"backend"}
+    assert set(report.passed) == set(CHECKS) - {"backend"}
+    assert report == {**dict.fromkeys(report.passed, PASSED), **report.skipped}
+    for samples in ([X, 1.0], [1.0, X]):  # a sample without arrays does not hide the refusal
+        report = check_op(lazy, [Sample(x) for x in samples])
+        assert not report.ok
+        assert report.refused.keys() == {"backend"}
+    report = check_op(lazy, [Sample(X).without("backend", reason="it calls NumPy")])
+    assert report.ok
+    assert report.skipped["backend"] == "it calls NumPy"
 
 
 def test_what_ops_print_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:

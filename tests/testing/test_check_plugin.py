@@ -158,6 +158,29 @@ def test_samples_of_an_op_that_is_missing_are_refused(plugged: Any) -> None:
     plugged(samples={"acme::gone": [Sample(X)]})
     report = check_backend("numpy", only=["acme::gone"], show=False)
     assert "no plugin provides the op 'acme::gone'" in report.refused["acme::gone"]
+    report = check_plugin("acme", show=False)
+    assert report.wrong == {"samples of acme::gone": "no plugin provides this op"}
+
+
+def test_samples_of_an_op_that_is_misspelt_are_wrong(plugged: Any) -> None:
+    plugged(ops=[right], samples={"acme::rigth": [Sample(X)], "gt.median": [Sample(X)]})
+    report = check_plugin("acme", show=False)
+    assert list(report.wrong) == ["samples of acme::rigth"]
+    assert "near names: acme::right" in report.wrong["samples of acme::rigth"]
+
+
+def test_names_that_nothing_looks_up_are_wrong_if_others_are_near(plugged: Any) -> None:
+    def lower(lowering: Any, node: Any) -> bool:
+        return False
+
+    plugged(
+        lowerings={("sin", "plannd"): lower, ("sin", "planned"): lower, ("sin", "acme"): lower},
+        services={"saving.pickle_tensr": len, "acme.own": len},
+    )
+    wrong = check_plugin("acme", show=False).wrong
+    assert list(wrong) == ["target plannd", "service saving.pickle_tensr"]
+    assert wrong["target plannd"] == "nothing looks up this name; near names: planned"
+    assert "near names: saving.pickle_tensor" in wrong["service saving.pickle_tensr"]
 
 
 def test_the_command_prints_a_report(plugged: Any, capsys: pytest.CaptureFixture[str]) -> None:
