@@ -31,10 +31,10 @@ class Lacking:
     of inheritance may have the attribute, such as a mixin of a user.
     """
 
-    __slots__ = ("instead", "name", "owner")
-
     def __init__(self, owner: type, name: str, instead: str) -> None:
         self.owner, self.name, self.instead = owner, name, instead
+        # help() lists the name with the attributes of the class
+        self.__doc__ = f"Not in gradtape{told(instead)}."
 
     def __get__(self, instance: Any, kind: type) -> Any:
         found = self._inherited(kind)
@@ -69,8 +69,6 @@ class Unsettable(Lacking):
 
     Subclasses may have attributes of their own, which are set and read as usual.
     """
-
-    __slots__ = ("when_set",)
 
     def __init__(self, owner: type, name: str, instead: str, when_set: str) -> None:
         super().__init__(owner, name, instead)
@@ -184,9 +182,52 @@ def _each(table: dict[str, str]) -> dict[str, str]:
     return {name: text for names, text in table.items() for name in names.split()}
 
 
+_ON_DATA = "in a function for gt.data.Dataset.map"
+_OWN = "gt.layers.Layer, and write the methods build and call"
+
+#: Layers of Keras.
+_KERAS_LAYERS = _each(
+    {
+        "AbstractRNNCell": "gt.layers.Layer with state_size, output_size and call(x, states)",
+        (
+            "AugMix AutoContrast CutMix Equalization MixUp Pipeline RandAugment "
+            "RandomColorDegeneration RandomColorJitter RandomElasticTransform RandomErasing "
+            "RandomGaussianBlur RandomGrayscale RandomHue RandomInvert RandomPerspective "
+            "RandomPosterization RandomSaturation RandomSharpness Solarization"
+        ): f"gt.image or NumPy, {_ON_DATA}",
+        "CategoryEncoding": "gt.one_hot(x, depth), in a gt.layers.Lambda",
+        "CenterCrop": f"gt.image.central_crop, {_ON_DATA}",
+        "ConvLSTM1D ConvLSTM2D ConvLSTM3D": "gt.layers.Layer, and write its call with gt.scan",
+        "CuDNNGRU": "gt.layers.GRU",
+        "CuDNNLSTM": "gt.layers.LSTM",
+        "Discretization": "gt.digitize(x, bins), in a gt.layers.Lambda",
+        "FlaxLayer JaxLayer TorchModuleWrapper": "gt.interop, for functions of JAX and PyTorch",
+        "GroupQueryAttention": f"gt.layers.MultiHeadAttention, or {_OWN}",
+        "HashedCrossing Hashing": "gt.data.hashing_trick(text, n, hash_function='md5')",
+        "InputSpec": "leave it out: a layer refuses other sizes than those of its weights",
+        "IntegerLookup StringLookup": (
+            "np.unique(x, return_inverse=True), or gt.data.Dataset.from_csv(path, vocabulary=...)"
+        ),
+        "MelSpectrogram STFTSpectrogram": f"gt.fft.rfft of frames, {_ON_DATA}",
+        "RandomBrightness": f"gt.image.random_brightness, {_ON_DATA}",
+        "RandomContrast": f"gt.image.random_contrast, {_ON_DATA}",
+        "RandomCrop": f"gt.image.random_crop, {_ON_DATA}",
+        "RandomFlip": f"gt.image.random_flip_left_right, {_ON_DATA}",
+        "RandomRotation RandomShear RandomTranslation RandomZoom": "gt.data.ImageDataGenerator",
+        "Resizing": f"gt.image.resize, in a gt.layers.Lambda or {_ON_DATA}",
+        "ReversibleEmbedding SpectralNormalization": _OWN,
+        "TFSMLayer": "gt.load(path), whose result can be a part of a model",
+        "TextVectorization": "gt.data.Tokenizer and gt.data.pad_sequences",
+        "ThresholdedReLU": "gt.layers.Lambda(lambda x: gt.where(x > theta, x, 0.0))",
+        "Wrapper": "gt.layers.Layer, with the inner layer in an attribute",
+    }
+)
+
+
 #: By place, a module or class under its path in the package: names, and what to use instead.
 INSTEAD: dict[str, dict[str, str]] = {
     "": {
+        "applications": "gt.layers, and gt.load_weights, which reads files of Keras and PyTorch",
         "apply_over_axes": "reductions take several axes, gt.sum(x, axis=(0, 1))",
         "array_equiv": "gt.all(gt.equal(a, b))",
         "asanyarray": "gt.asarray(x)",
@@ -204,6 +245,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "float": "Python's float, or gt.float32 or gt.float64",
         "float128": "gt.float64, the widest float dtype",
         "frompyfunc": "gt.vmap",
+        "Functional": "gt.Model",
         "half": "gt.float16",
         "histogram2d": "np.histogram2d(x.numpy(), y.numpy()); it has no gradient",
         "histogramdd": "np.histogramdd(x.numpy()); it has no gradient",
@@ -246,7 +288,9 @@ INSTEAD: dict[str, dict[str, str]] = {
         "savetxt": "np.savetxt(file, x.numpy())",
         "savez": "np.savez(file, x.numpy()); gt.save saves modules",
         "save_model": "gt.save(model, path)",
+        "preprocessing": "gt.data for texts and sequences, gt.image for images",
         "seed": "gt.random.set_seed(seed)",
+        "set_random_seed": "gt.random.set_seed(seed)",
         "single": "gt.float32",
         "sort_complex": "gt.sort",
         "unravel_index": "np.unravel_index(x.numpy(), shape)",
@@ -286,7 +330,9 @@ INSTEAD: dict[str, dict[str, str]] = {
         "set_grad_enabled": "gt.GradientTape",
         "topk": "gt.sort(x)[..., -k:]",
         "train": "gt.training.fit(model, data)",
-        "utils": "gt.data for data, or gt.training.clip_by_global_norm for gradients",
+        "utils": (
+            "gt.one_hot for labels, gt.data for data, gt.training.clip_by_global_norm for gradients"
+        ),
         "view": "gt.reshape(x, shape)",
     },
     "layers": {
@@ -312,7 +358,15 @@ INSTEAD: dict[str, dict[str, str]] = {
         "ModuleDict": "a dictionary: modules find what is in it",
         "ModuleList": "a list: modules find what is in it",
         "RMSNorm": "gt.layers.RMSNormalization",
+        **_KERAS_LAYERS,
     },
+    "datasets": _each(
+        {
+            "boston_housing california_housing cifar10 cifar100 fashion_mnist imdb mnist reuters": (
+                "gt.datasets.load_digits(), or arrays that you read: gradtape downloads nothing"
+            )
+        }
+    ),
     "data": {
         "DataLoader": "gt.data.Dataset.from_tensor_slices((x, y)).batch(n)",
         "TensorDataset": "gt.data.Dataset.from_tensor_slices((x, y))",
@@ -350,7 +404,18 @@ INSTEAD: dict[str, dict[str, str]] = {
         "OneCycleLR": "gt.training.schedules.OneCycle, as the learning rate",
         "optim": "gt.training itself",
         "SmoothL1Loss": "gt.training.losses.Huber()",
+        "CallbackList": "callbacks=[...] of gt.training.fit",
+        "Ftrl": "gt.training.Adagrad",
+        "OrbaxCheckpoint": "gt.training.BackupAndRestore",
+        "RemoteMonitor": "gt.training.LambdaCallback",
+        "SwapEMAWeights": "an optimizer with use_ema=True",
         "StepLR": "gt.training.schedules.PiecewiseConstantDecay, as the learning rate",
+    },
+    "saving": {
+        "register_keras_serializable": (
+            "leave it out: a file needs no code of the class; where it should name the class, "
+            "class Net(gt.Module, saved_as='mine.Net') and the hook gradtape_modules"
+        ),
     },
     "random": {
         "default_rng": "gt.random.Generator(seed)",
@@ -507,6 +572,9 @@ INSTEAD: dict[str, dict[str, str]] = {
                 "gt.training.fit(model, (x, y), optimizer=..., loss=...)"
             ),
             "predict predict_on_batch": "gt.training.predict(model, x)",
+            "predict_classes": "gt.argmax(gt.training.predict(model, x), axis=-1)",
+            "predict_proba": "gt.training.predict(model, x)",
+            "export": "gt.export.onnx(model, x, path=path) or gt.export.stablehlo",
             "forward": "model(x): the forward pass is the method __call__, or call in a Layer",
             "get_weights": "[v.numpy() for v in model.variables]",
             "set_weights": "v.assign(value) for each of model.variables",
@@ -514,8 +582,10 @@ INSTEAD: dict[str, dict[str, str]] = {
             "init": "model(x): the first call builds the layers",
             "layers": "model.submodules",
             "load_state_dict": "model.load_weights(path_or_dictionary)",
-            "loss metrics optimizer": (
-                "the arguments of gt.training.fit: a model does not hold them"
+            "loss metrics": "the arguments of gt.training.fit: a model does not hold them",
+            "optimizer": (
+                "the argument of gt.training.fit: a model does not hold it; a callback has "
+                "self.optimizer"
             ),
             "losses": "gt.layers.Layer as the base class, which collects losses",
             "non_trainable_variables non_trainable_weights": (
@@ -524,6 +594,7 @@ INSTEAD: dict[str, dict[str, str]] = {
             "parameters trainable_weights": "model.trainable_variables",
             "named_parameters": "model.named_variables, a dictionary",
             "requires_grad_": "model.trainable = False",
+            "reset_states": "reset_state() of a metric; models made of layers have reset_states()",
             "save save_model to_json": "gt.save(model, path), or model.save_weights(path)",
             "state_dict": "model.named_variables, or model.save_weights(path)",
             "zero_grad": _NEW_GRADIENTS,

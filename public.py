@@ -352,11 +352,8 @@ def _public_names() -> Iterator[tuple[str, str]]:
     """Yield each public name with its module."""
     for name, home in HOMES.items():
         yield _ROOT, name
-        if home == "." and name not in (
-            "compat",
-            "plot",
-            "sklearn",
-        ):  # these have other libraries' names, or need an extra
+        # these have other libraries' names, or need an extra
+        if home == "." and name not in ("compat", "plot", "sklearn"):
             with suppress(ModuleNotFoundError):  # a package that this installation lacks
                 module = import_module(f".{name}", _ROOT)
                 yield from ((module.__name__, part) for part in module.__all__)

@@ -36,6 +36,9 @@ class Source(NamedTuple):
     owner: str | None
 
 
+_NOT_KEPT = "its source is not available (it was typed into a shell or made by exec)"
+
+
 def source_of(code: CodeType) -> Source:
     """Return the source of a function; the node is a copy.
 
@@ -47,7 +50,7 @@ def source_of(code: CodeType) -> Source:
     file = code.co_filename
     lines = linecache.getlines(file)
     if not lines:
-        raise NoSource("its source is not available (it was typed into a shell or made by exec)")
+        raise NoSource(_NOT_KEPT)
     found = [
         (node, owner)
         for node, owner in _functions(_parsed(file, tuple(lines), code.co_firstlineno))
@@ -55,6 +58,8 @@ def source_of(code: CodeType) -> Source:
     ]
     if len(found) > 1:
         found = [(node, owner) for node, owner in found if _covers(node, code)]
+    if not found and file.startswith("<"):  # Python 3.13 keeps what "python -c" runs
+        raise NoSource(_NOT_KEPT)
     if len(found) != 1:
         where = f"{file}:{code.co_firstlineno}"
         raise NoSource(

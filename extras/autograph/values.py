@@ -251,7 +251,7 @@ def _trace_has_ended(value: Any) -> bool:
 
 
 def _ended(array: Any) -> bool:
-    return is_transformed(array) and array.gone() is not None
+    return is_transformed(array) and array.ended() is not None
 
 
 class Form(NamedTuple):

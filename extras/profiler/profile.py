@@ -14,6 +14,9 @@ from .recording import Event, Recorder
 
 #: The kinds of rows, and the tables' headings for them.
 HEADS = {"op": "op", "kernel": "kernel", "line": "line", "layer": "layer"}
+#: What compiled functions do not have in a table, and what to run to see it.
+_INSIDE = {"line": "lines of their own", "layer": "layers of their own"}
+_PYTHON = "fit(compile=False), or a function without gt.function"
 #: The longest name that a table does not shorten.
 _WIDEST = 64
 
@@ -24,10 +27,12 @@ class Row(NamedTuple):
     Attributes
     ----------
     name
-        An op or step, a source line, or a layer such as ``"Sequential/Dense"``.
+        An op or step, a source line, or a layer such as ``"Sequential/Dense"``. The row
+        ``"step (default)"`` is what calls of the function ``step``, compiled by the executor
+        ``"default"``, take besides their steps.
     phase
-        ``"forward"``, ``"backward"``, ``"compiled"`` (which may be both), or ``"other"``, such as
-        an optimizer's step.
+        ``"forward"``, ``"backward"``, ``"compiled"`` (which may be both), or ``"other"``: an
+        optimizer's step, tracing and planning.
     calls
         The number of calls.
     seconds
@@ -60,8 +65,11 @@ _Entry = tuple[str, Event, bool, float]
 
 def _by_op(events: Iterable[Event]) -> Iterator[_Entry]:
     for event in events:
-        if not _within_rule(event):
-            yield event.name, event, True, event.seconds if event.kind == "rule" else event.own
+        rule = None
+        for outer in (event, *event.around):
+            rule = outer if outer.kind == "rule" else rule
+        told = rule or event
+        yield told.name, told, told is event, event.own
 
 
 def _by_kernel(events: Iterable[Event]) -> Iterator[_Entry]:
@@ -80,7 +88,7 @@ def _by_layer(events: Iterable[Event]) -> Iterator[_Entry]:
         layers = event.place[1]
         call = not _within_rule(event)
         if not layers:
-            yield "(none)", event, call, event.own
+            yield _outside_layers(event), event, call, event.own
         for depth in range(1, len(layers) + 1):
             yield "/".join(layers[:depth]), event, call, event.own
 
@@ -94,10 +102,17 @@ GROUPINGS: dict[str, Callable[[Iterable[Event]], Iterator[_Entry]]] = {
 
 
 def _within_rule(event: Event) -> bool:
-    parent = event.parent
-    while parent is not None and parent.kind != "rule":
-        parent = parent.parent
-    return parent is not None
+    return any(parent.kind == "rule" for parent in event.around)
+
+
+def _outside_layers(event: Event) -> str:
+    """Return the name of a row for what runs in no layer: a compiled function, a step, or ops."""
+    here = event, *event.around
+    step = next((x for x in here if x.kind == "step" and x.phase == "other"), None)
+    if step is not None:
+        return f"({step.name})"
+    whole = next((x for x in reversed(here) if x.kind == "graph"), None)
+    return "(ops in no layer)" if whole is None else f"(all of {whole.name})"
 
 
 # -- as text ---------------------------------------------------------------------------------------
@@ -199,7 +214,8 @@ class Profile:
             runs in it. ``"kernel"``: the same, but kernels that rules run have separate rows.
             ``"line"``: the user's source lines. A backward pass counts for the lines that called
             the ops. ``"layer"``: modules, by their paths. A module's time includes that of the
-            modules inside it.
+            modules inside it. What runs in no module has a row in parentheses, with the name of the
+            compiled function, of the optimizer, or of what else it belongs to.
 
         Returns
         -------
@@ -258,7 +274,10 @@ class Profile:
             size = sum(row.bytes for row in rest)
             row = Row(f"({len(rest)} others)", "", calls, seconds, seconds / calls, share, size, 0)
             cells.append(cells_of(row, peaks))
-        return "\n".join([*aligned(cells), "", self._footer()])
+        told = [self._footer()]
+        if by in _INSIDE and any(row.phase == "compiled" for row in rows):
+            told.append(f"compiled functions have no {_INSIDE[by]}; as Python they have: {_PYTHON}")
+        return "\n".join([*aligned(cells), "", *told])
 
     def _footer(self) -> str:
         measured, whole = self.measured, self.seconds
@@ -268,8 +287,8 @@ class Profile:
         told = f"{time_text(measured)} measured by the clock of: {clocks}"
         told += f"; the block took {time_text(whole)}"
         if self.clocks <= {"host"} and whole >= measured:
-            told += f", of which {time_text(whole - measured)} were Python, dispatch, profiling"
-            told += " and unmeasured work"
+            told += f", of which {time_text(whole - measured)} are in no row: Python, imports,"
+            told += " starting ops, and the profile itself"
         if self.dropped:
             told += f". {self.dropped:,} events beyond the limit are not in the table"
         return told

@@ -11,28 +11,24 @@ import tracemalloc
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from time import perf_counter_ns
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from ..core.extend import (
     Backend,
-    Module,
     Stopwatch,
     Tensor,
     Watcher,
     backend_of,
     next_id,
     reporting_steps,
-    snake_case,
     watching,
 )
+from .places import Place, Places
 
-#: The packages whose frames do not count as the user's line.
-_NOT_USERS = frozenset({__name__.partition(".")[0], "numpy", "contextlib"})
-#: A source line, and the layers around it, the outermost first.
-Place = tuple[str, tuple[str, ...]]
+#: How often the cost of recording is measured, on so many steps each time.
+_TRIALS, _STEPS = 5, 16
 
 
 class Event:
@@ -43,7 +39,8 @@ class Event:
     name
         The name of an op, of a step of a plan, of a function or of a stage.
     kind
-        ``"kernel"`` or ``"rule"`` of an op, ``"graph"``, or ``"step"`` of a graph or the program.
+        ``"kernel"`` or ``"rule"`` of an op, ``"graph"``, ``"step"`` of a graph or the program, or
+        ``"excluded"`` for work that is done only because of the profile.
     phase
         ``"forward"``, ``"backward"``, ``"compiled"`` or ``"other"``.
     place
@@ -53,7 +50,7 @@ class Event:
     seconds, inner
         The event's duration, and the total duration of the recorded events inside it.
     noting
-        The nanoseconds spent on recording events inside it.
+        The nanoseconds spent on recording it and the events inside it.
     bytes, peak
         The size of its results, and the peak of host memory above the level at its start, if
         measured.
@@ -94,76 +91,17 @@ class Event:
         """The seconds without the events inside it."""
         return max(0.0, self.seconds - self.inner)
 
+    @property
+    def around(self) -> Iterator[Event]:
+        """The enclosing events, the innermost first."""
+        event = self.parent
+        while event is not None:
+            yield event
+            event = event.parent
 
-class Places:
-    """Finds where in the user's program something runs.
-
-    Parameters
-    ----------
-    outermost
-        The frame in which the profile began. Frames outside it are ignored.
-    """
-
-    def __init__(self, outermost: FrameType) -> None:
-        self._outermost: FrameType | None = outermost
-        self._kinds: dict[CodeType, tuple[bool, bool]] = {}
-        self._lines: dict[tuple[CodeType, int], str] = {}
-        self._layers: dict[int, tuple[Module, str]] = {}
-        self._counts: dict[str, int] = {}
-
-    def forget(self) -> None:
-        """Release frames and modules."""
-        self._outermost = None
-        self._layers.clear()
-
-    def here(self) -> Place:
-        """Return the user's line that is running, and the layers whose calls are active."""
-        frame: FrameType | None = sys._getframe(2)
-        line = ""
-        layers: list[str] = []
-        last = None
-        while frame is not None:
-            code = frame.f_code
-            kind = self._kinds.get(code)
-            if kind is None:
-                kind = self._kinds[code] = _kind_of(frame)
-            users, call = kind
-            if users and not line:
-                line = self._line(code, frame.f_lineno)
-            if call:
-                module = frame.f_locals.get("self")
-                if isinstance(module, Module) and module is not last:
-                    layers.append(self._layer(module))
-                    last = module
-            if frame is self._outermost:
-                break
-            frame = frame.f_back
-        return line, tuple(layers[::-1])
-
-    def _line(self, code: CodeType, number: int) -> str:
-        found = self._lines.get((code, number))
-        if found is None:
-            found = f"{Path(code.co_filename).name}:{number}"
-            self._lines[code, number] = found
-        return found
-
-    def _layer(self, module: Module) -> str:
-        known = self._layers.get(id(module))
-        if known is None:  # keep the module alive, or its id might be reused
-            kind = type(module).__name__
-            name = getattr(module, "name", None)
-            kind = name if type(name) is str and name != snake_case(kind) else kind
-            count = self._counts[kind] = self._counts.get(kind, 0) + 1
-            known = self._layers[id(module)] = (module, kind if count == 1 else f"{kind}_{count}")
-        return known[1]
-
-
-def _kind_of(frame: FrameType) -> tuple[bool, bool]:
-    """Return whether a frame belongs to the user's code, and whether it may be a layer's call."""
-    code = frame.f_code
-    package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    call = code.co_name in ("__call__", "call") and code.co_varnames[:1] == ("self",)
-    return package not in _NOT_USERS, call
+    def within(self, kind: str) -> bool:
+        """Return whether it, or an event around it, is of a kind."""
+        return self.kind == kind or any(event.kind == kind for event in self.around)
 
 
 class Recorder(Watcher):
@@ -203,6 +141,8 @@ class Recorder(Watcher):
         # the kernels that made tensors, found by the tensors' ids, which increase with time
         self._marks: list[int] = []
         self._made: list[Event] = []
+        #: What recording an event costs, in nanoseconds: within its time, and around it.
+        self._costs = (0, 0)
         self._open = False
         self._stack: ExitStack | None = None
 
@@ -219,6 +159,7 @@ class Recorder(Watcher):
             if self._memory and not tracemalloc.is_tracing():
                 tracemalloc.start()
                 stack.callback(tracemalloc.stop)
+            self._costs = _costs(self._memory)
             stack.enter_context(watching(self))
             stack.enter_context(reporting_steps())
             self._stack = stack.pop_all()
@@ -254,7 +195,7 @@ class Recorder(Watcher):
             self.clocks.add(event.watch.clock)
         for event in ended:
             event.start = event.stop = event.watch = None
-        self.events = ended
+        self.events = [event for event in ended if not event.within("excluded")]
 
     # -- what runs -------------------------------------------------------------------------------
 
@@ -331,12 +272,22 @@ class Recorder(Watcher):
             self._local.phase = before
         return result
 
-    def begin(self, name: str, like: Any = None, nbytes: int = 0) -> None:
+    @contextmanager
+    def excluded(self) -> Iterator[None]:
+        """Leave what runs in a ``with`` block out of the events."""
+        if not self._open:
+            yield
+            return
+        with self._noting("the profile", "excluded", self._host) as event:
+            yield
+            self._end(event, None)
+
+    def begin(self, name: str, like: Any = None, nbytes: int = 0, planned: bool = True) -> None:
         """Record the start of a step."""
         if self._open:
             event = self._begin(name, "step", self._watch_for(like))
             event.bytes = nbytes
-            event.phase = "compiled" if event.phase == "compiled" else "other"
+            event.phase = "compiled" if planned and event.phase == "compiled" else "other"
 
     def end(self) -> None:
         """Record the end of a step."""
@@ -385,10 +336,11 @@ class Recorder(Watcher):
             self._look_at_memory(parent)
             event.before, _ = tracemalloc.get_traced_memory()
         event.start = watch.start(name)
+        event.noting, around = self._costs
         now = perf_counter_ns()
         event.began = now - self._began
         if parent is not None:
-            parent.noting += now - entered
+            parent.noting += now - entered + around
         return event
 
     def _end(self, event: Event, result: Any) -> None:
@@ -437,6 +389,31 @@ class Recorder(Watcher):
                 found = self._host
             self._by_type[type(like)] = found
         return found
+
+
+def _costs(memory: bool) -> tuple[int, int]:
+    """Return what recording a step costs that its clock cannot see, in nanoseconds.
+
+    Returns
+    -------
+    tuple of int
+        What an empty step takes, and what a step takes from the one around it besides.
+    """
+    trial = Recorder(memory, 2 * _TRIALS)
+    trial._places = Places(sys._getframe())
+    trial._began, trial._open = perf_counter_ns(), True
+    inside, around = [], []
+    for _ in range(_TRIALS):
+        with trial._noting("", "graph", trial._host) as whole:
+            for _ in range(_STEPS):
+                trial.begin("")
+                trial.end()
+            trial._end(whole, None)
+        steps = [event.stop - event.start for event in trial.events[-_STEPS:]]
+        inside.append(sorted(steps)[_STEPS // 2])
+        around.append((whole.stop - whole.start - whole.noting - sum(steps)) // _STEPS)
+        trial.events.clear()
+    return min(inside), max(0, min(around))
 
 
 def _bytes_of(result: Any) -> int:

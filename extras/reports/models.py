@@ -255,7 +255,10 @@ def _box(layer: Any, shapes: str) -> BoxContent:
     kind = type(layer).__name__
     named = layer.name.replace("_", "") != kind.lower()
     lines = [("name", short(f"{kind} {layer.name!r}" if named else kind))]
-    config = layer.get_config() if isinstance(layer, layers.Layer) else {}
+    try:
+        config = layer.get_config() if isinstance(layer, layers.Layer) else {}
+    except TypeError:  # its class keeps an argument nowhere, which matters to files
+        config = {}
     activation = config.get("activation")
     if isinstance(activation, str) and activation != "linear":
         lines.append(("dim", activation))

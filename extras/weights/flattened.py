@@ -345,10 +345,10 @@ class _Flow:
         alike = all(len(x.shape) == len(kernel.shape) for x in images)
         return alike and bool(self._from[id(kernel)] & self._kernels)
 
-    def _align(self, x: Any, y: Any, apart: Any = lambda a, b: not same_size(a, b)) -> None:
+    def _align(self, x: Any, y: Any, differ: Any = lambda a, b: not same_size(a, b)) -> None:
         """Join the axes of an elementwise op, except those that it broadcasts."""
         for i in range(1, len(x.shape) + 1):
-            if not apart(x.shape[-i], y.shape[-i]):
+            if not differ(x.shape[-i], y.shape[-i]):
                 self._join((id(x), len(x.shape) - i), (id(y), len(y.shape) - i))
 
     def _join(self, a: Any, b: Any) -> None:

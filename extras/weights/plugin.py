@@ -55,6 +55,10 @@ class _KerasArchive:
     """Archives of Keras."""
 
     layouts = (KERAS,)
+    warns = (
+        "this is a file of gradtape, which Keras cannot open. Let its name end with .h5; "
+        "gradtape opens it under either name"
+    )
 
     def recognises(self, file: Source) -> bool:
         """Return whether a file is a zip archive of Keras."""

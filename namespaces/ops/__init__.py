@@ -16,7 +16,7 @@ import re
 import sys
 from typing import Any
 
-from ..core.extend import Registry, near_names, registry
+from ..core.extend import Registry, near_names, package_named, registry
 
 __all__: list[str] = []
 
@@ -71,7 +71,7 @@ def _found(path: tuple[str, ...], holder: Any) -> Any:
     named = _paths(known).get(path)
     if named is None:
         place, near = ".".join(("gradtape.ops", *path[:-1])), _names(path[:-1])
-        lacks = "" if path[1:] else f"; or install the package {path[0]!r} that has such ops"
+        lacks = "" if path[1:] else f"; or install {package_named(path[0])} that has such ops"
         text = f"{place} has no op {path[-1]!r}{near_names(path[-1], near)}{lacks}"
     elif len(named) > 1:
         text = (

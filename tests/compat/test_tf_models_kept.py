@@ -290,3 +290,101 @@ def test_an_input_gets_a_last_axis_only_if_all_other_sizes_fit(kind) -> None:
     for shape in [(3, 4, 1), (4, 4, 1), (3, 1, 4), (3, 4, 1, 1, 1)]:
         with pytest.raises(ValueError, match=r"shape|images|axes"):
             model.predict(np.zeros(shape, "float32"), verbose=0)
+
+
+class Doubling(keras.Model):
+    """A model with a training step of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.out(x)
+
+    def train_step(self, data):
+        x, y = data
+        return super().train_step((x, 2.0 * y))
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_steps_that_no_file_holds_are_told(compiled: bool, tmp_path) -> None:
+    model = Doubling()
+    model(X)
+    if compiled:
+        model.compile("sgd", "mse")
+    model.save(tmp_path / "a.keras")
+    loaded = keras.models.load_model(tmp_path / "a.keras", custom_objects={"Doubling": Doubling})
+    assert loaded.predict(X).shape == (6, 1)
+    loaded.save(tmp_path / "b.keras")
+    again = keras.models.load_model(tmp_path / "b.keras")
+    for found in (loaded, again):
+        if not compiled:
+            found.compile("sgd", "mse")
+        with pytest.warns(UserWarning, match="holds no train_step of Doubling; .* load_weights"):
+            found.fit(X, Y, verbose=0)
+    fresh = Doubling()
+    fresh.load_weights(tmp_path / "b.keras")
+    np.testing.assert_array_equal(fresh(X), model(X))
+
+
+def test_a_file_that_exists_is_kept_on_request(tmp_path) -> None:
+    model = stacked()
+    (tmp_path / "m.keras").write_bytes(b"old")
+    for save in (model.save, lambda *args, **rest: keras.models.save_model(model, *args, **rest)):
+        with pytest.raises(FileExistsError, match=r"m\.keras exists, and overwrite is False"):
+            save(tmp_path / "m.keras", overwrite=False)
+        with pytest.raises(TypeError, match="'include_optimizer'; leave it out: the file has the"):
+            save(tmp_path / "m.keras", include_optimizer=False)
+        with pytest.raises(TypeError, match="'save_format'; leave it out: the end of the path"):
+            save(tmp_path / "m.keras", save_format="h5")
+    assert (tmp_path / "m.keras").read_bytes() == b"old"
+    model.save(tmp_path / "m.keras")
+    model.save(tmp_path / "n.keras", overwrite=False)
+
+
+def test_the_names_for_saving_are_those_of_keras_3(tmp_path) -> None:
+    @keras.saving.register_keras_serializable(package="acme")
+    def squares(a, b):
+        return tf.reduce_mean((a - b) ** 2, axis=-1)
+
+    model = stacked()
+    model.compile("sgd", squares)
+    model.fit(X, Y, verbose=0)
+    keras.saving.save_model(model, tmp_path / "m.keras")
+    loaded = keras.saving.load_model(tmp_path / "m.keras")
+    assert loaded.evaluate(X, Y, verbose=0) == model.evaluate(X, Y, verbose=0)
+    assert keras.saving.custom_object_scope is keras.utils.custom_object_scope
+
+
+def test_weights_are_saved_and_loaded_by_arguments_of_keras(tmp_path) -> None:
+    model, path = stacked(), tmp_path / "m.weights.h5"
+    model.save_weights(path, overwrite=False)
+    with pytest.raises(FileExistsError, match=r"save_weights: .* exists, and overwrite is F"):
+        model.save_weights(path, overwrite=False)
+    model.save_weights(path, overwrite=True)
+    wider = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3), keras.layers.Dense(4)])
+    with pytest.warns(UserWarning, match="wrong shape"):
+        wider.load_weights(path, skip_mismatch=True)
+    np.testing.assert_array_equal(wider.layers[0].kernel, model.layers[0].kernel)
+
+
+def test_misspelt_arguments_are_told_with_the_right_ones() -> None:
+    model = stacked()
+    model.compile("sgd", "mse")
+    for call, wrong, right in (
+        (lambda: model.fit(X, Y, epoch=1), "epoch", "epochs"),
+        (lambda: model.evaluate(X, Y, retun_dict=True), "retun_dict", "return_dict"),
+        (lambda: model.predict(X, bath_size=2), "bath_size", "batch_size"),
+    ):
+        with pytest.raises(TypeError, match=f"argument '{wrong}'; did you mean '{right}'"):
+            call()
+    with pytest.raises(ValueError, match="did you mean 'categorical_crossentropy'"):
+        model.compile("sgd", "categorical_crosentropy")
+
+
+def test_base_classes_have_the_names_of_keras_3() -> None:
+    assert keras.Loss is keras.losses.Loss
+    assert keras.Metric is keras.metrics.Metric
+    assert keras.Optimizer is keras.optimizers.Optimizer
+    assert keras.Variable is tf.Variable

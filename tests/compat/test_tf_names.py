@@ -86,6 +86,9 @@ def test_submodules_are_imported_as_tensorflows_are() -> None:
         ("math.sinn", "nearest name is tf.math.sin"),
         ("nn.conv9d_transposed_twice", "gradtape has no tf.nn.conv9d_transposed_twice"),
         ("keras.layers.Dens", "the nearest name is tf.keras.layers.Dense"),
+        ("keras.layers.RandomFlip", "use gradtape.image.random_flip_left_right, in a function"),
+        ("keras.layers.InputSpec", "tf.keras.layers.InputSpec; leave it out: a layer refuses"),
+        ("keras.layers.MaxNumBoundingBoxes", "MaxNumBoundingBoxes (see docs"),  # and not tf.max
         ("keras.utils.get_file", "use urllib"),
         ("keras.callbacks.EarlyStoping", "tf.keras.callbacks.EarlyStopping"),
         ("keras.optimizers.Adamex", "the nearest name is tf.keras.optimizers.Adam"),

@@ -31,7 +31,7 @@ def test_every_folder_with_modules_is_installed(monkeypatch: pytest.MonkeyPatch)
     given: dict[str, Any] = {}
     monkeypatch.setattr(setuptools, "setup", given.update)
     monkeypatch.chdir(ROOT)
-    runpy.run_path("setup.py")
+    runpy.run_path("setup.py", run_name="__main__")
     folders = {
         package: ROOT / given["package_dir"].get(package, package.replace(".", "/")[9:])
         for package in given["packages"]

@@ -83,6 +83,16 @@ def test_rows_add_up_to_what_was_measured(by: str) -> None:
     assert [row.seconds for row in rows] == sorted((row.seconds for row in rows), reverse=True)
 
 
+@pytest.mark.parametrize("by", ["op", "kernel", "line"])
+def test_rows_add_up_where_rules_run_compiled_functions(by: str) -> None:
+    fold = gt.function(lambda x: gt.scan(lambda c, r: (gt.tanh(c + r), c), gt.zeros(3), x)[0])
+    with gt.profile() as p:  # the rule of scan has a plan made that reports its steps
+        gt.grad(lambda x: gt.sum(fold(x) ** 2))(gt.ones((5, 3)))
+    rows = p.rows(by)
+    assert sum(row.seconds for row in rows) == pytest.approx(p.measured)
+    assert by != "op" or [row.calls for row in rows if row[:2] == ("scan", "backward")] == [1]
+
+
 def test_a_slow_kernel_is_first_and_its_time_is_its_own() -> None:
     op = gt.core.extend.Op("tests::slow", slow(0.05), gradients={"x": lambda g: g})
 
@@ -136,10 +146,20 @@ def test_layers_are_nested_and_the_outer_one_contains_the_inner_ones() -> None:
         assert all(seconds > 0 for seconds in inner)
 
 
+def test_a_layer_may_name_itself_as_it_likes() -> None:
+    class Halved(gt.Module):
+        def __call__(this, x: Any) -> Any:
+            return x / 2.0
+
+    with gt.profile() as p:
+        Halved()(gt.ones(3))
+    assert [row.name for row in p.rows("layer")] == ["Halved"]
+
+
 @pytest.mark.parametrize("executor", ["default", "plain", "fused"])
 def test_a_compiled_function_is_told_by_its_steps(executor: str) -> None:
     if executor == "fused":
-        pytest.importorskip("numba")
+        pytest.importorskip("llvmlite")
     model, x, labels = network()
     step = gt.function(step_of(model), executor=executor)
     step(x, labels)
@@ -362,3 +382,100 @@ def test_a_script_is_profiled_by_the_command(
     assert json.loads(trace.read_text())["traceEvents"]
     assert main(["profile", str(tmp_path / "absent.py")]) == 1
     assert "absent.py" in capsys.readouterr().err
+
+
+# -- rows for what is no op -----------------------------------------------------------------------
+
+
+def profiled_fit(**options: Any) -> Any:
+    """Return the profile of a short run of ``fit``."""
+    model, x, labels = network()
+    data = np.tile(x.numpy(), (8, 1)), np.tile(labels.numpy(), 8)
+    with gt.profile() as p:
+        gt.training.fit(model, data, batch_size=16, epochs=12, seed=0, verbose=False, **options)
+    return p
+
+
+def test_the_steps_of_fit_are_named_and_so_are_tracing_and_planning() -> None:
+    p = profiled_fit()
+    found = calls(p)
+    assert found["training step (default)", "compiled"] > 64
+    assert found["tracing training step", "other"] == 1
+    assert found["planning training step", "other"] >= 1
+    assert ("planning training step", "compiled") not in found
+    for by in ("op", "kernel", "layer"):
+        names = {name for name, _ in calls(p, by)}
+        assert not any("lambda" in name or "watched" in name for name in names)
+
+
+def test_what_runs_in_no_layer_is_told_by_what_it_is() -> None:
+    layers = calls(profiled_fit(), "layer")
+    assert ("(all of training step (default))", "compiled") in layers
+    assert ("(tracing training step)", "other") in layers
+    assert ("(planning training step)", "other") in layers
+    layers = calls(profiled_fit(compile=False), "layer")
+    assert ("(Adam)", "other") in layers
+    assert ("(ops in no layer)", "forward") in layers  # the loss
+    assert not any(phase == "compiled" for _, phase in layers)
+
+
+def test_tables_say_that_compiled_functions_have_no_layers_inside() -> None:
+    p = profiled_fit()
+    for by in ("line", "layer"):
+        assert f"compiled functions have no {by}s of their own" in p.table(by)
+    assert "compiled functions have no" not in p.table("op")
+    assert "compiled functions have no" not in profiled_fit(compile=False).table("layer")
+
+
+@pytest.mark.parametrize("executor", ["planned", "plain"])
+def test_work_for_the_profile_alone_is_in_no_row(executor: str, monkeypatch: Any) -> None:
+    from gradtape.profiler import recording
+
+    excluded = []
+    whole = recording.Recorder.excluded
+
+    def excluding(self: Any) -> Any:
+        excluded.append(self)
+        return whole(self)
+
+    monkeypatch.setattr(recording.Recorder, "excluded", excluding)
+    f = gt.function(lambda x: gt.sin(x) * 2.0, executor=executor)
+    f(gt.ones(4))
+    with gt.profile() as p:
+        f(gt.ones(4))
+    assert len(excluded) == 1
+    assert {phase for _, phase in calls(p)} == {"compiled"}
+    assert not any("profile" in name for name, _ in calls(p))
+    assert sum(row.seconds for row in p.rows()) == pytest.approx(p.measured)
+
+
+def test_the_cost_of_recording_is_taken_off(monkeypatch: Any) -> None:
+    from gradtape.profiler import recording
+
+    def seconds(inside: int, around: int) -> tuple[float, float]:
+        monkeypatch.setattr(recording, "_costs", lambda memory: (inside, around))
+        f = gt.function(lambda x: gt.sin(x) + gt.cos(x), executor="plain")
+        x = gt.ones(100_000)
+        f(x)
+        with gt.profile() as p:
+            f(x)
+        kernels = sum(row.seconds for row in p.rows() if "(" not in row.name)
+        return kernels, p.measured - kernels
+
+    kernels, rest = seconds(0, 0)
+    assert kernels > 0
+    assert rest > 0
+    assert seconds(10**10, 0)[0] == 0.0  # more than they took
+    kernels, rest = seconds(0, 10**10)
+    assert kernels > 0
+    assert rest == 0.0
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_the_cost_of_recording_is_measured_in_microseconds(memory: bool) -> None:
+    from gradtape.profiler.recording import _costs
+
+    with gt.profile(memory=memory):
+        inside, around = _costs(memory)
+    assert 0 < inside < 10**6
+    assert 0 <= around < 10**6

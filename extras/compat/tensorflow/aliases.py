@@ -182,6 +182,14 @@ ALIASES: dict[str, dict[str, str]] = {
     "tf.summary": _same(" ".join(summary.__all__), "training.summary."),
     "tf.sparse": _same("SparseTensor", "data."),
     "tf.autodiff": _same("ForwardAccumulator"),
+    "tf.keras": {
+        "Initializer": "tf.keras.initializers.Initializer",
+        "Loss": "tf.keras.losses.Loss",
+        "Metric": "tf.keras.metrics.Metric",
+        "Optimizer": "tf.keras.optimizers.Optimizer",
+        "Regularizer": "tf.keras.regularizers.Regularizer",
+        "Variable": "tf.Variable",
+    },
     "tf.keras.activations": {**_activations(), "serialize": "layers.activations.serialize"},
     "tf.keras.constraints": _named(constraints),
     "tf.keras.initializers": _named(initializers),
@@ -248,6 +256,7 @@ ALIASES: dict[str, dict[str, str]] = {
         "var": "tf.math.reduce_variance",
     },
     "tf.keras.regularizers": _named(regularizers),
+    "tf.keras.saving": _same("load_model save_model", "tf.keras.models."),
     "tf.keras.utils": {
         "clear_session": "tf.keras.backend.clear_session",
         "Progbar": "training.Progbar",
@@ -292,7 +301,7 @@ mul: tf.multiply
 neg: tf.negative
 non_max_suppression: NumPy, because it has no gradient
 placeholder: arguments of a gradtape.function
-saving: Model.save and tf.keras.models.load_model; classes need no registration
+tf.keras.saving.*: Model.save and tf.keras.models.load_model; files hold classes as graphs
 sub: tf.subtract
 tf.app: argparse
 tf.autograph.*: tf.cond and tf.while_loop

@@ -20,6 +20,8 @@ import numpy as np
 
 import gradtape
 
+from ...hints import INSTEAD as OWN_HINTS
+from ...hints import told
 from .aliases import ALIASES, INSTEAD
 from .signatures import SIGNATURES
 
@@ -185,8 +187,10 @@ def _absent(space: str, name: str) -> str:
     message = f"gradtape has no {space}.{name}"
     own = {*module_of(space).__all__, *ALIASES.get(space, ()), *LINES.get(space, ())}
     use = instead(f"{space}.{name}", bool(difflib.get_close_matches(name, own, 1, 0.8)))
+    if not use and space == "tf.keras.layers":
+        use = OWN_HINTS["layers"].get(name, "").replace("gt.", "gradtape.")
     if use:
-        return f"{message}; use {use} (see {_GUIDE})"
+        return f"{message}{told(use)} (see {_GUIDE})"
     names = {part.lower(): f"gradtape.{part}" for part in dir(gradtape) if part[0] != "_"}
     for family in ("training", "layers", "random", "fft", "nn", "linalg"):
         parts = getattr(getattr(gradtape, family), "__all__", ())
@@ -194,6 +198,8 @@ def _absent(space: str, name: str) -> str:
     # a name in the same namespace is likelier than one elsewhere
     names |= {part.lower(): f"{space}.{part}" for part in own}
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.7)
-    near = near or sorted((part for part in names if part in name.lower()), key=len)[-1:]
-    nearest = f"; the nearest name is {names[near[0]]}" if near and len(near[0]) > 2 else ""
+    low = name.lower()
+    parts = (x for x in names if x in low and len(x) > (3 if low.startswith(x) else len(low) / 2))
+    near = near or sorted(parts, key=len)[-1:]
+    nearest = f"; the nearest name is {names[near[0]]}" if near else ""
     return f"{message}{nearest} (see {_GUIDE} for all names)"

@@ -19,7 +19,7 @@ regularizers = namespace("tf.keras.regularizers")
 __version__ = "3.13.0+gradtape"
 __all__ = (
     "Input Layer Model Sequential activations backend callbacks constraints initializers "
-    "layers losses metrics mixed_precision models ops optimizers random regularizers utils"
+    "layers losses metrics mixed_precision models ops optimizers random regularizers saving utils"
 ).split()
 
 __getattr__ = lookup(__name__)

@@ -9,6 +9,8 @@ from typing import Any
 
 from ....core.extend import summary_of
 from ....layers.base.weights import Rules
+from ....training import Optimizer
+from ....training.optimizers import options
 from ..names import adapts, resolve
 
 #: Arguments by their names in Keras 2.
@@ -33,7 +35,7 @@ def by_order(args: Any, order: str, named_first: str) -> dict[str, Any]:
 def arguments_of(path: str) -> dict[str, Parameter]:
     """Return the arguments of a gradtape class, including those it passes to its base classes.
 
-    A layer's regularizers and constraints come last.
+    A layer's regularizers and constraints, and an optimizer's options, come last.
     """
     found: dict[str, Parameter] = {}
     for kind in resolve(path).__mro__:
@@ -43,8 +45,11 @@ def arguments_of(path: str) -> dict[str, Parameter]:
             break
     plain = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     known = {name: p for name, p in found.items() if p.kind in plain and name != "self"}
-    rules = Rules.__annotations__ if "rules" in found else ()
-    return known | {name: Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in rules}
+    further = dict.fromkeys(Rules.__annotations__) if "rules" in found else {}
+    if issubclass(resolve(path), Optimizer) and "options" in found:
+        further = {name: getattr(Optimizer, name) for name in options.OPTIONS}
+    rest = {name: x for name, x in further.items() if name not in known}
+    return known | {x: Parameter(x, Parameter.KEYWORD_ONLY, default=y) for x, y in rest.items()}
 
 
 def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
@@ -81,8 +86,9 @@ def adapted(path: str, order: str, *bases: Any, **defaults: Any) -> Any:
         ours = {name: given.pop(name) for name in known if name in given}
         if hasattr(ours.get("seed"), "next"):  # a source of seeds
             ours["seed"] = int(ours["seed"].next()[0])
-        if ours.get("epsilon", 0) is None:  # the default, in Keras 2
-            del ours["epsilon"]
+        for name in ("epsilon", "ema_momentum"):  # None is the default, in Keras 2
+            if ours.get(name, 0) is None:
+                del ours[name]
         native.__init__(self, **ours)
         self.take_options({name: x for name, x in given.items() if not _is_default(name, x)})
 

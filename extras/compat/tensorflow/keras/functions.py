@@ -163,6 +163,10 @@ SPACES = {
             "set_image_data_format variable"
         ),
     ),
+    "keras.saving": (
+        "``tf.keras.saving``: files, and the names of your own classes in them.",
+        "CustomObjectScope custom_object_scope get_custom_objects register_keras_serializable",
+    ),
     "keras.utils": (
         "``tf.keras.utils``: arrays, seeds, and batched data.",
         (

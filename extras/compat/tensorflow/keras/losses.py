@@ -13,6 +13,7 @@ from typing import Any
 
 from gradtape.training import losses as native
 
+from ....training.names import did_you_mean
 from ....training.shapes import InOneRank, of_one_rank, spread
 from ..names import adapts, lookup
 from .adapting import adapted, arguments_of, refuse
@@ -145,7 +146,9 @@ def get(identifier: Any) -> Any:
     if found is None and not identifier.isidentifier():  # a third party's
         return native.get(identifier)
     if found is None:
-        raise ValueError(f"unknown loss {identifier!r}; known: {', '.join(_KNOWN)}")
+        raise ValueError(
+            f"unknown loss {identifier!r}{did_you_mean(identifier, _KNOWN)}{', '.join(_KNOWN)}"
+        )
     return found() if isinstance(found, type) else found
 
 

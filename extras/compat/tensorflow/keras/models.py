@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 import gradtape
 
-from ....core.extend import flatten, map_structure, overridable
+from ....core.extend import SAVING, flatten, map_structure, overridable, unlike, warn_user
 from ....layers.base.calls import takes_training
 from ....layers.model import Model as GraphModel
+from ....saving.records.formats import under_any_name
 from ....training import own_steps
 from ....training.described import described, recompile
+from ....training.names import nearest
 from ....training.runs.batches import ClassWeights
 from ..names import adapts, lookup
 from ..runs import with_folders
@@ -29,6 +32,13 @@ __all__ = ["Model", "Sequential", "load_model", "save_model"]
 
 # Keras makes graphs of steps with these; a model that overrides one expects it to be called.
 _MAKERS = ("make_train_function", "make_test_function", "make_predict_function")
+
+
+#: What to write instead of arguments of Keras 2 for saving.
+_SAVING = {
+    **SAVING,
+    "include_optimizer": "leave it out: the file has the optimizer's settings, and no moments",
+}
 
 
 @adapts("Model", "training.fit", "training.evaluate", "training.predict")
@@ -259,11 +269,32 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         found = self.predict_step(map_structure(gradtape.as_tensor, x))
         return map_structure(lambda y: np.array(y.numpy()), found)
 
-    def save(self, filepath: Any, overwrite: bool = True) -> None:
-        """Save to a file, creating its folders; see :func:`gradtape.save`."""
-        save_model(self, filepath)
+    @unlike(_SAVING)
+    def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
+        """Save to a file, creating its folders; see :func:`gradtape.save`. ``zipped`` is ignored.
+
+        Without ``overwrite``, an existing file is refused.
+        """
+        save_model(self, filepath, overwrite)
 
     _gradtape_save = save  # for callbacks
+
+    def save_weights(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:  # type: ignore[override]
+        """Save the weights; :func:`gradtape.save_weights` describes the other options.
+
+        Without ``overwrite``, an existing file is refused.
+        """
+        _check_new(filepath, overwrite, "save_weights")
+        super().save_weights(filepath, **options)
+
+    def load_weights(self, filepath: Any, skip_mismatch: bool = False, **options: Any) -> Any:  # type: ignore[override]
+        """Load weights; :func:`gradtape.load_weights` describes the other options.
+
+        ``skip_mismatch`` loads what fits.
+        """
+        if skip_mismatch:
+            options["strict"] = False
+        return super().load_weights(filepath, **options)
 
     def summary(self, *args: Any, print_fn: Any = None, **options: Any) -> None:  # type: ignore[override]
         """Print :meth:`gradtape.Module.summary`, or pass its text to ``print_fn``.
@@ -282,8 +313,17 @@ _KEEPING = (
 def _known(method: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that a training function takes; refuse the others."""
     taken = inspect.signature(getattr(gradtape.training, method)).parameters
+    known = [*taken, *inspect.signature(getattr(Model, method)).parameters]
+    for name in options.keys() - known:
+        if near := nearest(name, known):
+            raise TypeError(f"{method} takes no argument {name!r}; did you mean {near!r}?")
     refuse(method, {k: x for k, x in options.items() if k not in taken})
     return {k: x for k, x in options.items() if k in taken and x is not None}
+
+
+def _check_new(path: Any, overwrite: bool, method: str) -> None:
+    if not overwrite and os.path.exists(path):
+        raise FileExistsError(f"{method}: {os.fspath(path)} exists, and overwrite is False")
 
 
 def _data(x: Any, y: Any, weight: Any) -> Any:
@@ -363,6 +403,9 @@ class _LoadedLayer(Layer):
 class _Loaded(Model):
     """A model that runs the graphs in a file."""
 
+    #: The methods for training that the class had, which no file holds.
+    _gradtape_lost_steps: Sequence[str] = ()
+
     def __init__(self, module: Any) -> None:
         super().__init__(name=module.name)
         self.module = module
@@ -372,6 +415,21 @@ class _Loaded(Model):
             part if isinstance(part, gradtape.layers.Layer) else _LoadedLayer(part)
             for part in modules
         ]
+
+    def _own_steps(self) -> list[str]:
+        """Return the names of the steps that the class in the file had."""
+        return list(self._gradtape_lost_steps)
+
+    def _has_own(self, *names: str) -> bool:
+        lost = [name for name in self._gradtape_lost_steps if name in names]
+        if lost:
+            kind = self.module.class_name
+            warn_user(
+                f"load_model: a file holds no {' and '.join(lost)} of {kind}; the model trains by "
+                f"Keras's steps. To use its own, create a {kind} and call its load_weights(path)",
+                UserWarning,
+            )
+        return super()._has_own(*names)
 
     @property  # type: ignore[misc]
     def layers(self) -> list[Any]:
@@ -396,29 +454,39 @@ def load_model(
     """
     model = _Loaded(gradtape.load(filepath))
     goals = vars(model.module).get(_GOALS)
+    model._gradtape_lost_steps = vars(model.module).get(_STEPS, ())
     if compile and goals is not None:
         spaces = known_losses, known_metrics, known_optimizers, known_optimizers.schedules
         recompile(model, goals, custom_objects or {}, spaces)
     return model
 
 
-#: The attribute with the arguments of ``compile``, in files.
-_GOALS = "keras_compile"
+#: The attributes in files with the arguments of ``compile``, and with the steps of a class.
+_GOALS, _STEPS = "keras_compile", "keras_steps"
 
 
 @adapts("save")
-def save_model(model: Any, filepath: Any, overwrite: bool = True) -> None:
+@unlike(_SAVING)
+def save_model(
+    model: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None
+) -> None:
     """Save a model with the arguments of ``compile``; see :func:`gradtape.save`."""
+    _check_new(filepath, overwrite, "save")
     saved = model.module if isinstance(model, _Loaded) else model
     goals = vars(model).get("_gradtape_goals")
+    steps: list[str] = getattr(model, "_own_steps", list)()
+    if steps:
+        vars(saved)[_STEPS] = steps
     if goals is not None:
         with contextlib.suppress(TypeError):  # an object without a name
             optimizer = {"optimizer": model.optimizer}  # with its learning rate of now
             vars(saved)[_GOALS] = described({**goals, **optimizer})
     try:
-        gradtape.save(saved, with_folders(filepath))
+        with under_any_name():  # programs for Keras name their files .keras, and load_model reads
+            gradtape.save(saved, with_folders(filepath))
     finally:
         vars(saved).pop(_GOALS, None)
+        vars(saved).pop(_STEPS, None)
 
 
 __getattr__ = lookup(__name__)

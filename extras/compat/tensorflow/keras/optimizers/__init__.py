@@ -24,6 +24,7 @@ class Optimizer(gradtape.training.Optimizer):
 
     _gradtape_any_name = True
     skips_missing = True
+    same_step = ("apply_gradients",)
 
     @property
     def lr(self) -> Any:
@@ -72,9 +73,9 @@ def _adapted(name: str) -> Any:
 
 
 _KNOWN = {
-    name: _adapted(name)
-    for name in gradtape.training.optimizers.__all__
-    if name != "LBFGS"  # Keras does not have it
+    kind.__name__: _adapted(kind.__name__)
+    for kind in gradtape.training.optimizers.named().values()
+    if kind.takes_gradients  # Keras has none that calls the loss
 }
 globals().update(_KNOWN)
 __all__ += _KNOWN
@@ -82,10 +83,7 @@ __all__ += _KNOWN
 
 @adapts("training.optimizers.get")
 def get(identifier: Any) -> Any:
-    """Return the optimizer for a name, or the optimizer itself.
-
-    A dictionary has the class's name as ``class_name`` and its arguments as ``config``.
-    """
+    """Return the optimizer for a name, for a ``class_name`` and its ``config``, or itself."""
     if isinstance(identifier, dict):
         return type(get(identifier["class_name"]))(**identifier.get("config", {}))
     found = gradtape.training.optimizers.get(identifier)
