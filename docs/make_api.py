@@ -3,8 +3,17 @@
 python docs/make_api.py            # write both
 python docs/make_api.py --check    # exit with 1 if one is not up to date
 
-A line of docs/api.txt is a public name: its path, its kind, how it is called. A class's methods
+A line of docs/api.txt is a public name: its path, its kind, how it is called. A class's members
 stand with the class that defines them. So a change of what is public shows as a change of the file.
+
+Python has no word for a member that other modules of the library need and users do not. So the
+class that introduces such members names them in a text, and classes below it need not:
+
+``_gradtape_internal``
+    Not public: ``"*"`` is whatever the class introduces, and does not override.
+``_gradtape_hooks``
+    For whoever writes a subclass: what to override, and what to call while doing so. They stand
+    with this class only, so an optimizer of ours does not show its formula.
 """
 
 from __future__ import annotations
@@ -119,10 +128,48 @@ def public_path(value: Any, path: str) -> str:
 
 def public_names(module: str) -> Container[str]:
     """Return the public names of a module, none if users do not meet it."""
-    package, _, rest = module.partition(".")
-    if package != "gradtape" or (rest and HOMES.get(rest.partition(".")[0]) != "."):
+    package, *inner = module.split(".")
+    if package != "gradtape" or (inner and HOMES.get(inner[0]) != "."):
         return ()
+    for count in range(2, len(inner) + 1):  # each module must be a public name of the one around it
+        around = sys.modules.get(".".join([package, *inner[: count - 1]]))
+        if inner[count - 1] not in getattr(around, "__all__", ()):
+            return ()
     return getattr(sys.modules.get(module), "__all__", ())
+
+
+def is_public(cls: type) -> bool:
+    """Return whether users find a class of ours under a name of its own."""
+    return is_ours(cls) and public_path(cls, "") != ""
+
+
+def owner_of(cls: type, name: str) -> type:
+    """Return the class that defines a member."""
+    return next((base for base in cls.__mro__ if name in vars(base)), object)
+
+
+def audience(cls: type, name: str) -> tuple[str, type]:
+    """Return whom a member is for, and the class that says so; see the top of this file."""
+    introduced = [base for base in cls.__mro__ if name in vars(base)][-1:]
+    for base in cls.__mro__:
+        internal = vars(base).get("_gradtape_internal", "").split()
+        if name in internal or ("*" in internal and base in introduced):
+            return "library", base
+        if name in vars(base).get("_gradtape_hooks", "").split():
+            return "subclasses", base
+    return "users", cls
+
+
+def stands_with(cls: type, name: str) -> bool:
+    """Return whether a member stands with this class, and not with a public one above it."""
+    owner = owner_of(cls, name)
+    who, said = audience(cls, name)
+    if name.startswith("_") or not is_ours(owner) or who == "library":
+        return False
+    if who == "subclasses":
+        return said is cls
+    same = [x for x in cls.__mro__ if x is cls or is_public(x)]
+    return [x for x in same if owner_of(x, name) is owner][-1] is cls
 
 
 def lines_of(path: str, value: Any) -> Iterator[str]:
@@ -153,11 +200,9 @@ def lines_of(path: str, value: Any) -> Iterator[str]:
 def members(path: str, cls: type) -> Iterator[str]:
     """Give the lines of what a class defines, or takes from a class of ours that is not public."""
     for name in dir(cls):
-        owner = next((base for base in cls.__mro__ if name in vars(base)), object)
-        ours = owner is cls or (is_ours(owner) and public_path(owner, "") == "")
-        if name.startswith("_") or not ours:
+        if not stands_with(cls, name):
             continue
-        raw = vars(owner)[name]
+        raw = vars(owner_of(cls, name))[name]
         if isinstance(raw, Lacking):  # only an error says something of it
             continue
         if library_of(type(raw)) == "sklearn":  # what it gives its estimators, where it is there

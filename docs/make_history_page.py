@@ -25,9 +25,8 @@ from suite import comparison  # noqa: E402
 
 HEAD = """# Benchmarks over commits
 
-`make bench-history` writes this page. It builds each commit in its own environment and runs the
-programs of [the other benchmarks](README.md) with it. Without arguments it measures the commits of
-the table again. `make bench-history COMMITS="v0.2.0 HEAD"` measures others and adds them.
+This page compares the speed of gradtape between commits, to find changes that made it slower. The
+programs are those of [the other benchmarks](README.md).
 
 * **A figure is a ratio**: the time of a gradtape program divided by that of the NumPy program in
   the second column. Both take turns in one process, so a slower machine changes the ratio little.
@@ -43,6 +42,10 @@ the table again. `make bench-history COMMITS="v0.2.0 HEAD"` measures others and 
 
 Two large changes are intended. Since 2026-11-22, `verify` opens a file in its own process, and
 `import gradtape` imports NumPy only when a name is used first.
+
+`make bench-history` writes this page. It builds each commit in its own environment and runs the
+programs with it. Without arguments it measures the commits of the table again.
+`make bench-history COMMITS="v0.2.0 HEAD"` measures other commits and adds them.
 
 """
 

@@ -42,7 +42,7 @@ PAGES = {
     "lowerings": "executors.md#lowerings",
     "modules": "names.md#classes-that-files-may-name",
     "names": "names.md#names-in-texts",
-    "namespaces": "names.md#names-in-texts",
+    "namespaces": "names.md#ops-and-packages-under-gt",
     "ops": "ops.md#an-op-with-its-gradient",
     "samples": "ops.md#check-it-also-on-another-backend",
     "services": "names.md#services",

@@ -32,9 +32,8 @@ from gradtape.testing import Sample  # noqa: E402
 
 HEAD = """# The table of ops
 
-`python docs/make_ops_table.py` writes this page from the registry and the samples in
-`testing/tables`. The test suite fails if the page is out of date, or if an op or a public function
-has no samples.
+This page lists all ops and public functions: which of them have gradients, for which inputs, and
+how each is checked. To read what a function computes, look it up in the API reference.
 
 [`gradtape.testing.check_op`](testing.md) compares, on the samples of each op: first and
 second-order gradients with finite differences, the shape rule with real results, traces with known
@@ -44,6 +43,10 @@ loading, layouts, and arrays without elements.
 Values, dtypes and errors are NumPy's, with one intended difference: a list of Python numbers is
 weak, like a single number. It takes the floating dtype of the other tensors. Nothing is rounded
 when they are `float64`, and `float32` stays `float32`, whereas NumPy's lists are `float64`.
+
+`python docs/make_ops_table.py` writes this page from the registry and the samples in
+`testing/tables`. The test suite fails if the page is out of date, or if an op or a public function
+has no samples.
 """
 LEGEND = """
 - *kernels*: the plugin that provides the op, whose kernel runs on every backend, and the backends

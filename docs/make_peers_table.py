@@ -33,14 +33,17 @@ import gradtape as gt  # noqa: E402
 
 HEAD = """# Comparison with Keras and PyTorch
 
-`python docs/make_peers_table.py` writes this page from the tables of the test suite, which fails if
-the page is out of date. Names, order and defaults of the layers' arguments are also compared with
+This page says how the tests compare gradtape's layers, losses, metrics and optimizers with those
+of Keras and PyTorch. Names, order and defaults of the layers' arguments are also compared with
 those of Keras 3.15 (`tests/layers/test_keras_signatures.py`), with a reason for each difference.
 
 - *values*: how many calls, runs or sequences are compared with stored results of Keras 3 on JAX,
   and with PyTorch's results in the test.
 - *gradients*: up to which order they are compared with finite differences, with respect to inputs
   and to weights.
+
+`python docs/make_peers_table.py` writes this page from the tables of the test suite, which fails if
+the page is out of date.
 """
 #: Layers that have no values of their own, and why.
 OTHERWISE = {

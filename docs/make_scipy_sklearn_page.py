@@ -19,12 +19,11 @@ from generated_pages import markdown_rows, write_or_check  # noqa: E402
 
 HEAD = '''# SciPy and scikit-learn on tensors
 
-`python docs/make_scipy_sklearn_page.py` writes this page from a table that the test suite measures:
-[consumers.txt](../tests/standard/consumers.txt).
-
-gradtape follows the [array API standard](https://data-apis.org/array-api/latest/). Libraries that
-are written for this standard compute with tensors, and tapes record what they do. SciPy reads a
-switch when it is imported. scikit-learn needs the same switch, and one of its own:
+This page says which functions of SciPy and scikit-learn compute with tensors, and how to switch
+that on. gradtape follows the [array API standard](https://data-apis.org/array-api/latest/).
+Libraries that are written for this standard compute with tensors, and tapes record the
+computation. SciPy reads an environment variable when it is imported. scikit-learn needs the same
+variable, and a setting of its own:
 
 ```py
 import os
@@ -42,7 +41,8 @@ gt.set_default_dtype("float64")  # of the arrays that the libraries create
 sklearn.set_config(array_api_dispatch=True)
 ```
 
-A loss may contain their functions. Here, a power makes data symmetric:
+A loss may contain functions of SciPy and scikit-learn. In this example, a power makes data
+symmetric:
 
 ```py
 data = gt.constant(np.random.default_rng(0).gamma(2.0, size=200))
@@ -56,15 +56,15 @@ assert stats.skew(data) > 1.0
 assert abs(stats.skew(data**power)) < 0.01
 ```
 
-All arrays of a call are tensors: the standard does not combine the arrays of several libraries.
-Python's numbers may be numbers.
+Pass tensors for all arrays of a call, because the standard does not combine the arrays of several
+libraries. You can pass Python's numbers as they are.
 
 ## Code that assigns to elements
 
-A tensor never changes, and a third of these functions contain `x[index] = values`. On a tensor,
-this is an error. `gt.writable(x)` is an array of the standard to which they can write. The tensor
-`x` stays as it is, and gradients reach it. Functions return such arrays, whose attribute `value` is
-a tensor. All functions of gradtape accept them:
+A tensor never changes, and a third of these functions contain `x[index] = values`, which is an
+error for a tensor. `gt.writable(x)` is an array of the standard to which the functions can write.
+The tensor `x` stays as it is, and gradients reach `x`. The functions then return writable arrays,
+whose attribute `value` is a tensor. All functions of gradtape accept writable arrays:
 
 ```py
 def length(a):
@@ -85,8 +85,8 @@ for _ in range(6):  # Newton's method
 assert abs(length(a) - 2.0) < 1e-12
 ```
 
-Metrics of scikit-learn return Python's numbers, where gradients end. With
-`multioutput="raw_values"`, most regression metrics return arrays:
+Metrics of scikit-learn return Python's numbers, and a gradient cannot pass through a Python
+number. With `multioutput="raw_values"`, most regression metrics return arrays:
 
 ```py
 rng = np.random.default_rng(1)
@@ -104,9 +104,10 @@ assert metrics.r2_score(given, found) > 0.99
 
 ## Searches
 
-`scipy.optimize.elementwise` finds roots and minima by comparing values. The derivatives of its
-steps are not those of the result, so that it is an error inside a tape. Search with arrays, then
-take one step of Newton's method with tensors, which has the right gradient:
+`scipy.optimize.elementwise` finds roots and minima by comparing values. The derivatives of the
+search steps are not the derivatives of the result, so a search with tensors is an error inside a
+tape. Search with arrays, and then take one step of Newton's method with tensors: this step has
+the right gradient:
 
 ```py
 from scipy.optimize import elementwise
@@ -123,21 +124,23 @@ assert np.allclose(tape.gradient(root, p), 0.5 / np.sqrt([2.0, 3.0]))
 
 {counts}
 
-In the calls, `x`, `m`, `tall` and so on are tensors, and `xp` is their namespace. *Arrays* says
-whether tensors suffice. The last column says whether the call also runs in `gt.function`. Special
-functions need no switch, and there are more of them: [special functions](special.md).
+In the calls, `x`, `m`, `tall` and so on are tensors, and `xp` is their namespace. The column
+*arrays* says whether the call takes tensors, or needs `gt.writable`. The last column says whether
+the call also runs in `gt.function`. Special functions work without the environment variable, and
+[their page](special.md) lists more of them. `python docs/make_scipy_sklearn_page.py` writes this
+page from the measured table [consumers.txt](../tests/standard/consumers.txt).
 '''
 STEPS = """
 ## Derivatives that are zero
 
-These count, order or choose. Their results are right, and their derivatives are zero:
+These calls count, order or choose. The results are right, and the derivatives are zero:
 """
 CONVERTED = """
 ## Conversions to NumPy
 
-These convert tensors to NumPy's arrays or to Python's numbers, and no tensor can prevent it. The
-values are right. Gradients end there, wholly or in part: a `BrokenPathWarning` in `tape.gradient`
-says so, and a strict tape raises an error.
+These calls convert tensors to NumPy's arrays or to Python's numbers, and no tensor can prevent
+the conversion. The values are right, but the gradient is missing, wholly or in part.
+`tape.gradient` then warns with a `BrokenPathWarning`, and a strict tape raises an error.
 """
 REFUSED = """
 ## Errors and gradients of nan

@@ -23,11 +23,9 @@ from gradtape.plugins.scipy.plugin import INSTEAD, building  # noqa: E402
 
 HEAD = """# Special functions
 
-`python docs/make_special_table.py` writes this page from the tables in
-[plugins/scipy](../plugins/scipy/building.py).
-
 The functions of `scipy.special` accept tensors, under SciPy's names (`pip install
-"gradtape[scipy]"`). They are NumPy ufuncs, so that SciPy passes tensors on to gradtape:
+"gradtape[scipy]"`). The functions are NumPy ufuncs, and NumPy passes tensors in a call on to
+gradtape:
 
 ```python
 import numpy as np
@@ -44,10 +42,11 @@ assert tape.gradient(y, x).shape == (2,)
 assert gt.hessian(lambda x: gt.sum(special.erfcx(x)))(x).shape == (2, 2)
 ```
 
-They run in traces, in `vmap`, in forward mode and in saved files, whose readers need SciPy too. The
-kernels are SciPy's own, on the host. JAX's compiled programs call back to the host, except for the
-functions that `jax.scipy.special` has; exports to ONNX and StableHLO refuse these ops by name.
-Results have the precision of the arguments, also where SciPy computes in double precision only.
+The functions run in traces, in `vmap`, in forward mode and in saved files; the readers of such a
+file need SciPy too. The kernels are SciPy's own, and run on the host. JAX's compiled programs
+call back to the host, except for functions that `jax.scipy.special` has. An export to ONNX or
+StableHLO raises an error that names the op. Results have the precision of the arguments, also if
+SciPy computes in double precision only.
 
 For some arguments, such as the order of a Bessel function, the derivative has no closed form. A
 gradient with respect to such an argument is an error. All other arguments have a formula:
@@ -64,21 +63,22 @@ except gt.errors.GradientError as error:
     assert "no formula is known for the derivative with respect to 'v'" in str(error)
 ```
 
-`gt.stop_gradient(order)` holds such an argument constant. A rule of your own, for instance by
-differences, can be registered with `gt.register_gradient("scipy::jv", override=True)`.
+`gt.stop_gradient(order)` makes such an argument a constant. You can also register a rule of your
+own, for instance by finite differences, with `gt.register_gradient("scipy::jv", override=True)`.
 
-The suite compares first and second derivatives with those of mpmath, computed with 60 digits; the
-functions that mpmath lacks are compared with differences of SciPy's values. The relative errors are
-below 1e-11 and 1e-10 in the ranges of
-[special_references.py](../tests/plugins/special_functions/special_references.py), except for a few
-functions, for which it states other bounds.
+The test suite compares first and second derivatives with those of mpmath, computed with 60
+digits. For functions that mpmath lacks, the suite compares with differences of SciPy's values.
+The relative errors are below 1e-11 (first derivatives) and 1e-10 (second derivatives) in the
+ranges of [special_references.py](../tests/plugins/special_functions/special_references.py). For a
+few functions, that file states other bounds.
 
 Some values of SciPy 1.17 are inaccurate, and derivatives cannot be better: `itairy` has errors of
-1e-5, `ncfdtrinc` of 1e-3, and `obl_rad2` and `pro_rad2` are wrong for some `x` between 1 and 2. The
-first derivative of `smirnov` and `smirnovi` has no derivative in SciPy: a second one is an error.
+1e-5, `ncfdtrinc` of 1e-3, and `obl_rad2` and `pro_rad2` are wrong for some `x` between 1 and 2.
+SciPy has no derivative of the first derivative of `smirnov` and `smirnovi`: a second derivative
+is an error.
 
-At a few points a formula has 0 / 0 or a product of 0 and infinity. There, a derivative is nan
-although it exists:
+At a few points a formula contains 0 / 0, or a product of 0 and infinity. At these points a
+derivative exists, but the computed derivative is nan:
 
 | function | where | order |
 | --- | --- | --- |
@@ -97,11 +97,15 @@ although it exists:
 PYTHON = """
 ## Functions that read values
 
-SciPy's Python functions convert their arguments to arrays, which no tensor can prevent, so that
-gradients end there. They warn inside a tape, and raise an error in a strict one. Use instead:
+SciPy's Python functions convert their arguments to arrays, and no tensor can prevent the
+conversion. Gradients do not pass through these functions: inside a tape they warn, and on a
+strict tape they raise an error. Use instead:
 """
 LEGEND = """
 ## Derivatives
+
+`python docs/make_special_table.py` writes this section from the tables in
+[plugins/scipy](../plugins/scipy/building.py).
 
 In the formulas, `out` is the result. Other names are the arguments, and functions of
 NumPy and SciPy. Further functions are:

@@ -12,13 +12,17 @@ import posixpath
 import re
 import sys
 import tempfile
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import browser
 import history
 import pages
 import public_names
 import sources
+import texts
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files, InclusionLevel
@@ -30,7 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Files outside docs/, or of another name there, that are pages of the site.
 MOVED = {
     "README.md": "index.md",
-    "docs/index.md": "internals.md",
+    "docs/index.md": "start.md",
     "CHANGELOG.md": "changelog.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -63,11 +67,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     for item in config.nav or []:
         if "Reference" in item:
             item["Reference"] = [
-                {"Every name": "reference/index.md"},
+                {"API reference": "reference/index.md"},
                 *({name: held} for name, held in sections.items()),
                 *item["Reference"],
             ]
     config.site_name = f"gradtape {gt.__version__}"
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        addresses = tomllib.load(file)["project"].get("urls", {})
+    # without an address, the header has no link: every name still shows its source on the site
+    config.repo_url, config.repo_name = addresses.get("Repository"), "Repository"
     if os.environ.get(INVENTORIES):
         handlers = config.plugins["mkdocstrings"].config["handlers"]
         handlers["python"]["inventories"] = os.environ[INVENTORIES].split()
@@ -90,7 +98,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     index = pages.index(_built["tree"])
     files.append(File.generated(config, "reference/index.md", content=index))
     files.append(File.generated(config, "assets/source.css", content=sources.style()))
-    for file in _graphs(config):
+    graphs = _folder("graphs of benchmarks over commits", GRAPHS, history.publish, config)
+    notebooks = _folder("notebooks that run in the browser", browser.PLACE, browser.build, config)
+    for file in [*graphs, *notebooks]:
         files.append(file)
     wanted = {at["source"][0] for at in _sources() if at["source"]}
     for file in list(files.documentation_pages()):
@@ -123,25 +133,51 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri == HISTORY and files.get_file_from_path(f"{GRAPHS}/index.html"):
         markdown += _GRAPHS_LINK.format(posixpath.relpath(GRAPHS, here))
     parts = CODE.split(markdown)
-    return "".join(x if i % 2 else LINK.sub(moved, x) for i, x in enumerate(parts))
+    found = "".join(x if i % 2 else LINK.sub(moved, x) for i, x in enumerate(parts))
+    if page.file.src_uri == "index.md":
+        page.meta["lead"], found = texts.first_paragraph(found)
+    return _with_try(found, page.file.src_uri, files)
 
 
-def _graphs(config: MkDocsConfig) -> list[File]:
-    """Return the files of the graphs of benchmarks over commits, none where git is missing."""
-    held = _built["graphs"] = tempfile.TemporaryDirectory()
-    folder = Path(held.name) / "graphs"
-    reason = history.publish(folder)
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let the style sheet know how far each line of code is indented."""
+    return texts.with_indentation(html)
+
+
+def _folder(
+    what: str, place: str, build: Callable[[Path], str | None], config: MkDocsConfig
+) -> list[File]:
+    """Return the files that a function writes into a folder; none if it returns why it cannot."""
+    held = _built[place] = tempfile.TemporaryDirectory()
+    folder = Path(held.name) / "files"
+    reason = build(folder)
     if reason is not None:
-        print(f"no graphs of benchmarks over commits: {reason}", file=sys.stderr)
+        print(f"no {what}: {reason}", file=sys.stderr)
         return []
+    return _all_of(folder, place, config)
+
+
+def _all_of(folder: Path, place: str, config: MkDocsConfig) -> list[File]:
+    """Return the files of a folder as files of the site, as they are."""
     found = []
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            uri = f"{GRAPHS}/{path.relative_to(folder).as_posix()}"
+            uri = f"{place}/{path.relative_to(folder).as_posix()}"
             file = File.generated(config, uri, abs_src_path=str(path))
             file.inclusion = InclusionLevel.INCLUDED  # JSON is not left out here
             found.append(file)
     return found
+
+
+def _with_try(markdown: str, uri: str, files: Files) -> str:
+    """Return a guide with a link to its notebook below the title, if the site has that."""
+    folder, name = posixpath.split(uri)
+    page = name.removesuffix(".md")
+    held = files.get_file_from_path(f"{browser.PLACE}/files/{page}.ipynb")
+    if folder != "guides" or held is None:
+        return markdown
+    link = f'<a href="../{browser.link(page)}">Try this page in the browser</a>'
+    return re.sub(r"^# .*$", rf"\g<0>\n\n{link}\n", markdown, count=1, flags=re.MULTILINE)
 
 
 def _sources() -> list[dict[str, Any]]:

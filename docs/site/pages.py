@@ -23,7 +23,7 @@ TOPICS = {
     "Tensors and variables": (".core.tensors.", ".core.base.dtypes", ".core.base.array_types"),
     "Traced functions": (".core.functions.", ".core.graphs.", ".core.base.context"),
     "Modules and models": (".core.module.", ".layers.model"),
-    "Plugins, backends, threads": (".core.ops.", ".plugins.numpy.", ".cli."),
+    "Plugins, backends, threads": (".core.ops.", ".core.registry.", ".plugins.numpy.", ".cli."),
     "Saving and profiling": (".saving", ".profiler."),
 }
 #: Packages of ops with a page for each of their modules.
@@ -52,7 +52,10 @@ class Page:
     def text(self) -> str:
         """Return the page as Markdown."""
         self.names.sort(key=lambda pair: pair[0].rpartition(".")[2].lower())
-        rows = [f"| [`{path}`][{path}] | {_summary(item)} |" for path, item in self.names]
+        rows = [
+            f"| [`{path.rpartition('.')[2]}`][{path}] | {_summary(item)} |"
+            for path, item in self.names
+        ]
         table = ["| Name | What it is |", "| --- | --- |", *rows]
         blocks = [f"::: {path}" for path, _ in self.names]
         parts = [BOOST, f"# {self.title}", self.intro, "\n".join(table), *blocks]

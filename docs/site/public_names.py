@@ -10,10 +10,8 @@ from __future__ import annotations
 import ast
 import builtins
 import enum
-import importlib.util
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,13 +20,12 @@ from typing import Any
 
 import griffe
 import numpy as np
+from written import API, HEADING, PACKAGE, ROOT, listed, said_of, written_at
 
 import gradtape as gt
 from gradtape.plugin import Op
 from gradtape.public import HOMES
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = Path(gt.__file__).parent
 KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: griffe.ParameterKind.positional_only,
     inspect.Parameter.POSITIONAL_OR_KEYWORD: griffe.ParameterKind.positional_or_keyword,
@@ -37,80 +34,8 @@ KINDS = {
     inspect.Parameter.VAR_KEYWORD: griffe.ParameterKind.var_keyword,
 }
 ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc):`~?([^`]+)`")
-#: A section that griffe does not know, and one of prose where it expects types.
-HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+#: Sections that griffe does not know.
 PROSE = ("Notes", "References", "See Also", "Warnings")
-
-
-def _make_api() -> Any:
-    """Return ``docs/make_api.py`` as a module: it says what is public."""
-    spec = importlib.util.spec_from_file_location("make_api", ROOT / "docs" / "make_api.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-API = _make_api()
-
-
-# -- where something is written --------------------------------------------------------------------
-
-
-def repository_path(file: str | Path) -> str | None:
-    """Return the path in the repository of a file of the package; None for other files."""
-    path = Path(file)
-    for base in (PACKAGE, ROOT):
-        if path.is_relative_to(base):
-            inside = path.relative_to(base).as_posix()
-            if inside.startswith("."):  # another library, in an environment here
-                return None
-            held = (inside, f"namespaces/{inside}", f"extras/{inside}")
-            return next((name for name in held if (ROOT / name).is_file()), None)
-    return None
-
-
-@cache
-def _lines(path: str) -> dict[str, int]:
-    """Return the first line of each name that a module defines, and of members of its classes."""
-    found: dict[str, int] = {}
-
-    def visit(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-                found[prefix + node.name] = node.lineno
-                if isinstance(node, ast.ClassDef):
-                    visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                for target in targets:
-                    for name in ast.walk(target):
-                        if isinstance(name, ast.Name):
-                            found.setdefault(prefix + name.id, node.lineno)
-
-    visit(ast.parse((ROOT / path).read_text("utf-8")).body, "")
-    return found
-
-
-def written_at(value: Any, path: str) -> tuple[str, int] | None:
-    """Return the file in the repository and the line where a public name is defined."""
-    if isinstance(value, ModuleType):
-        inside = repository_path(value.__file__ or "")
-        return (inside, 1) if inside else None
-    name = path.rpartition(".")[2]
-    if isinstance(value, FunctionType):
-        code = inspect.unwrap(value).__code__
-        inside = repository_path(code.co_filename)
-        return (inside, code.co_firstlineno) if inside else None
-    for module_name in sorted(sys.modules):  # a class says the public module, not its own
-        module = sys.modules[module_name]
-        if module_name.startswith("gradtape.") and vars(module).get(name) is value:
-            inside = repository_path(module.__file__ or "")
-            line = _lines(inside).get(name) if inside else None
-            if inside and line:
-                return inside, line
-    return None
 
 
 # -- docstrings ------------------------------------------------------------------------------------
@@ -119,6 +44,7 @@ def written_at(value: Any, path: str) -> tuple[str, int] | None:
 def docstring(text: str, path: str, owner: Any) -> griffe.Docstring:
     """Return a docstring whose sections are parsed: griffe's, and those of prose beside them."""
     text = ROLE.sub(lambda match: _reference(match[1], path), inspect.cleandoc(text))
+    text = re.sub(r"(?<=\S)::$", ":", text, flags=re.MULTILINE)  # before code, in numpydoc
     parts = HEADING.split(text)
     sections: list[Any] = [griffe.DocstringSectionText(parts[0])]
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
@@ -140,9 +66,18 @@ def _reference(name: str, path: str) -> str:
     while around:
         candidate = f"{around}.{name}"
         if candidate in paths():
-            return f"[`{name}`][{candidate}]"
+            return f"[`{name}`][{_place(candidate)}]"
         around = around.rpartition(".")[0]
-    return f"[`{name}`][{name}]" if name in paths() else f"`{name}`"
+    return f"[`{name}`][{_place(name)}]" if name in paths() else f"`{name}`"
+
+
+def _place(path: str) -> str:
+    """Return what a link to a name opens: its class, if that describes the attribute."""
+    around, _, name = path.rpartition(".")
+    held: Any = gt
+    for part in around.split(".")[1:]:
+        held = getattr(held, part)
+    return around if isinstance(held, type) and name in listed(held) else path
 
 
 @cache
@@ -219,7 +154,7 @@ def _add(parent: Any, name: str, value: Any, path: str) -> None:
         made: Any = griffe.Attribute(name)
         made.docstring = griffe.Docstring(f"The same as [`{known}`][{known}].")
     elif isinstance(value, ModuleType):
-        made = griffe.Module(name, filepath=Path(value.__file__ or ""))
+        made = griffe.Module(name, filepath=Path(getattr(value, "__file__", None) or ""))
         for inner in getattr(value, "__all__", ()):
             _add(made, inner, getattr(value, inner), f"{path}.{inner}")
         made.docstring = docstring(value.__doc__ or "", path, made)
@@ -243,21 +178,32 @@ def _add(parent: Any, name: str, value: Any, path: str) -> None:
 
 
 def _class(name: str, cls: type, path: str) -> griffe.Class:
-    bases = [API.public_path(base, "").rpartition(".")[2] for base in cls.__bases__]
-    made = griffe.Class(name, bases=[_expression(base) for base in bases if base])
+    made = griffe.Class(name, bases=[_expression(base) for base in _bases(cls)])
     made.docstring = docstring(cls.__doc__ or "", path, made)
     if API.made_by(cls) and not issubclass(cls, enum.Enum):
         parameters, _ = _parameters(cls)
         made.set_member("__init__", griffe.Function("__init__", parameters=parameters))
+    told = listed(cls)
     for line in API.members(path, cls):
         inner, _, kind = line.removeprefix(f"{path}.").partition(": ")
-        made.set_member(inner, _member(cls, inner, kind, f"{path}.{inner}"))
+        if kind != "attribute" or inner not in told:
+            made.set_member(inner, _member(cls, inner, kind, f"{path}.{inner}"))
     return made
 
 
+def _bases(cls: type) -> list[str]:
+    """Return the names of the bases that users know: instead of an internal one, its own."""
+    found: list[str] = []
+    for base in cls.__bases__:
+        if API.is_public(base) or issubclass(base, BaseException):
+            found.append(base.__name__)
+        else:
+            found += _bases(base)
+    return list(dict.fromkeys(found))
+
+
 def _member(cls: type, name: str, kind: str, path: str) -> Any:
-    owner = next(base for base in cls.__mro__ if name in vars(base))
-    raw = vars(owner)[name]
+    raw = vars(API.owner_of(cls, name))[name]
     made: Any
     if kind.startswith(("method", "classmethod", "staticmethod")):
         function = getattr(raw, "__func__", raw)
@@ -265,19 +211,21 @@ def _member(cls: type, name: str, kind: str, path: str) -> Any:
         made = griffe.Function(name, parameters=parameters, returns=returns)
         if not kind.startswith("method"):
             made.labels.add(kind.partition(" ")[0])
-        text, at = inspect.getdoc(getattr(cls, name)), written_at(function, path)
+        at = written_at(function, path)
     elif kind == "property":
         getter = getattr(raw, "fget", None)
         hint = getattr(getter, "__annotations__", {}).get("return", inspect.Parameter.empty)
         made = griffe.Attribute(name, annotation=_expression(hint))
         made.labels.add("property")
-        text, at = inspect.getdoc(raw), written_at(getter, path) if getter else None
+        at = written_at(getter, path) if getter else None
     else:
         value = None if callable(raw) or inspect.ismemberdescriptor(raw) else repr(raw)
         made = griffe.Attribute(name, value=value if value and " at 0x" not in value else None)
-        text, at = None, None
+        at = None
+    text = said_of(cls, name)
     made.docstring = docstring(text, path, made) if text else None
-    made.extra["gradtape"] = {"source": at, "numpy": None, "same": None}
+    hook = API.audience(cls, name)[0] == "subclasses"
+    made.extra["gradtape"] = {"source": at, "numpy": None, "same": None, "hook": hook}
     return made
 
 

@@ -17,7 +17,7 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{path} - gradtape</title>
-<link rel="icon" href="{up}assets/images/favicon.png">
+<link rel="icon" href="{up}assets/logo.svg">
 <link rel="stylesheet" href="{up}assets/source.css">
 </head>
 <body>
