@@ -27,6 +27,7 @@ OTHERS = (
     "SECURITY.md",
     "docs/changes/README.md",
     "tests/saving/golden/README.md",
+    "tests/saving/releases/README.md",
     *(path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/README.md"))),
 )
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
