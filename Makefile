@@ -1,5 +1,6 @@
 # make demo: train, save and verify a small model. make test: everything that CI checks.
 # make docs: the documentation site, in docs-site. make dist: sdist and wheel, built twice and checked.
+# make release-notes VERSION=0.2.0: the version, the changelog and the files of a release, to be committed.
 # make bench-history: benchmarks of several commits, COMMITS="v0.2.0 HEAD" or those measured before.
 # Nothing is written outside this folder; PYTHON names the interpreter (3.11 or later).
 
@@ -21,10 +22,10 @@ export PYTHONSAFEPATH := 1
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/$(BIN)/python -m pytest -q \
 	--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests
 
-.PHONY: help demo test docs dist bench-history test-gpu coverage environment clean
+.PHONY: help demo test docs dist release-notes bench-history test-gpu coverage environment clean
 
 help:
-	@head -4 Makefile | cut -c3-
+	@head -5 Makefile | cut -c3-
 
 demo:
 	$(PYTHON) -m venv .venv-demo
@@ -41,11 +42,13 @@ test: environment
 		assert "site-packages" in gradtape.__file__'
 	$(PYTEST) --durations 10
 
-# warnings are errors, and so is a link that leads nowhere; it takes half a minute
+# warnings are errors, and so is a link that leads nowhere. The installation takes one minute of a processor,
+# the site another, and its links a third of one
 docs:
 	$(PYTHON) -m venv --clear .venv-docs
-	rm -rf build docs-site
-	.venv-docs/$(BIN)/python -m pip install --quiet '.[docs]'
+	rm -rf build docs-site $(CACHE)/site
+	.venv-docs/$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(CACHE)/site .
+	.venv-docs/$(BIN)/python -m pip install --quiet "$$(echo $(CACHE)/site/gradtape-*.whl)[docs,browser]"
 	rm -rf build
 	NO_MKDOCS_2_WARNING=1 .venv-docs/$(BIN)/python -m mkdocs build --quiet
 	.venv-docs/$(BIN)/python docs/site/check_links.py docs-site
@@ -55,6 +58,14 @@ dist:
 	$(PYTHON) -m venv --clear .venv-dist
 	.venv-dist/$(BIN)/python -m pip install --quiet build twine
 	.venv-dist/$(BIN)/python .ci/dist.py dist
+
+# docs/releases.md says what comes before and after; DATE is today unless it is given
+DATE ?=
+
+release-notes:
+	$(PYTHON) -m venv --clear .venv-release
+	.venv-release/$(BIN)/python -m pip install --quiet -e '.[release]'
+	OMP_NUM_THREADS=1 .venv-release/$(BIN)/python .ci/release_notes.py $(VERSION) $(DATE)
 
 # each commit is built in .cache/asv; the results and the page that shows them are in docs/benchmarks
 COMMITS ?=
@@ -90,5 +101,5 @@ test-gpu:
 	env -u PYTHONSAFEPATH .venv-gpu/$(BIN)/python docs/benchmarks/gpu.py --out gpu-report.md
 
 clean:
-	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-history .venv-test build demo-out dist \
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-history .venv-release .venv-test build demo-out dist \
 		docs-site gradtape.egg-info

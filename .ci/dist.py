@@ -1,9 +1,10 @@
-"""Build sdist and wheel twice, compare them byte by byte, and check what the index would check.
+"""Build sdist and wheel twice, compare them byte by byte, and check what is in them.
 
 python .ci/dist.py dist          # needs build and twine; make dist installs them
 
-Both come from what git tracks, with the commit's date, so that everybody gets the same bytes from
-the same commit. setuptools writes the time into an sdist, so it is packed anew here.
+Both come from what git tracks, with the commit's date and one version of setuptools, so that
+everybody gets the same bytes from the same commit. setuptools writes the time into an sdist, so it
+is packed anew here.
 """
 
 from __future__ import annotations
@@ -12,15 +13,27 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: What builds. A wheel names it with its version, so any other gives other bytes.
+SETUPTOOLS = "setuptools==84.2.1"
+#: What a wheel has: modules, their types, the data of the package, the guides, and its metadata.
+KEPT = re.compile(
+    r"gradtape/(?!tests/|docs/|benchmarks/|.*(?:__pycache__|/test_))[\w./-]+\.(?:py|pyi|typed)$"
+    r"|gradtape/(?:pyproject\.toml|datasets/(?:digits\.h5|README\.md)|docs/guides/[\w-]+\.md)$"
+    r"|gradtape-[\w.]+\.dist-info/"
+)
+RELATIVE = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")(?![a-z]+:)([^)\"\s]*)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 def git(*arguments: str) -> str:
@@ -47,12 +60,27 @@ def pack_again(sdist: Path, date: int) -> None:
         packed.write(raw.getvalue())
 
 
+def unpack(sdist: Path, folder: Path) -> None:
+    """Unpack an sdist that was built here."""
+    with tarfile.open(sdist) as held:
+        # extractall(filter="data") needs Python 3.11.4
+        held.extraction_filter = getattr(tarfile, "data_filter", None)
+        held.extractall(folder)
+
+
+def surroundings(folder: Path, date: int) -> dict[str, str]:
+    """Return the environment of a build, which installs one version of setuptools."""
+    pin = folder / "constraints.txt"
+    pin.write_text(f"{SETUPTOOLS}\n", "utf-8")
+    return {**os.environ, "SOURCE_DATE_EPOCH": str(date), "PIP_CONSTRAINT": str(pin)}
+
+
 def build(out: Path, isolated: bool = True) -> list[Path]:
     """Build from a copy of the tracked files, the wheel from the sdist; return both."""
     date = epoch()
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(date)}
     options = [] if isolated else ["--no-isolation", "--skip-dependency-check"]
     with tempfile.TemporaryDirectory() as folder:
+        environment = surroundings(Path(folder), date)
         source = Path(folder, "source")
         for name in filter(None, git("ls-files", "-z").split("\0")):
             if (ROOT / name).is_file():
@@ -62,15 +90,41 @@ def build(out: Path, isolated: bool = True) -> list[Path]:
         subprocess.run([*command, "--sdist", str(source)], env=environment, check=True)
         (sdist,) = out.glob("*.tar.gz")
         pack_again(sdist, date)
-        with tarfile.open(sdist) as held:
-            held.extractall(folder, filter="data")
+        unpack(sdist, Path(folder))
         unpacked = Path(folder, sdist.name.removesuffix(".tar.gz"))
         subprocess.run([*command, "--wheel", str(unpacked)], env=environment, check=True)
     return sorted(out.iterdir())
 
 
+def problems_of_wheel(path: Path) -> list[str]:
+    """Tell what a wheel has too much of, and what it lacks."""
+    with zipfile.ZipFile(path) as held:
+        names = held.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        description = held.read(metadata).decode().partition("\n\n")[2]
+    information = metadata.rpartition("/")[0]
+    told = [f"{name} is no part of the package" for name in names if not KEPT.match(name)]
+    for needed in ("gradtape/py.typed", f"{information}/licenses/LICENSE"):
+        told += [] if needed in names else [f"{needed} is missing"]
+    told += [
+        f"a link to {x} leads nowhere on an index"
+        for x in RELATIVE.findall(CODE.sub("", description))
+    ]
+    return told + ([] if description.strip() else ["the description is empty"])
+
+
+def problems_of_sdist(path: Path) -> list[str]:
+    """Tell how an sdist differs from what git tracks, besides what setuptools adds."""
+    with tarfile.open(path) as held:
+        names = {x.name.partition("/")[2] for x in held.getmembers() if x.isfile()}
+    own = {"PKG-INFO", "setup.cfg", *(name for name in names if ".egg-info/" in name)}
+    tracked = set(filter(None, git("ls-files", "-z").split("\0"))) - {".gitignore"}
+    told = [f"{name} is not in git" for name in sorted(names - own - tracked) if tracked]
+    return told + [f"{name} is missing" for name in sorted(tracked - names)]
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Build twice into a folder; 1 if the two differ."""
+    """Build twice into a folder; 1 if the two differ, or hold what they should not."""
     out = Path(arguments[0])
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -85,6 +139,11 @@ def main(arguments: Sequence[str]) -> int:
         same &= equal
         print(f"{digest}  {path.name}  {'the same twice' if equal else 'DIFFERS'}")
     if not same or len(again) != len(first):
+        return 1
+    wheel, sdist = sorted(first, key=lambda path: path.suffix != ".whl")
+    told = [*problems_of_wheel(wheel), *problems_of_sdist(sdist)]
+    print("\n".join(told) or "contents as they should be")
+    if told:
         return 1
     command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, first)]
     return subprocess.run(command).returncode

@@ -283,6 +283,7 @@ NAMES = {
 STAY = {
     "_apart": "the hub calls it by the name of its timer",
     "theirs": "the opposite of ours: names of another library",
+    "told": "what a hint says at the end of a message, for modules that import hints",
     "whence": "Python's name for a parameter of seek",
 }
 PUBLIC = frozenset(re.findall(r"\w+", (ROOT / "docs" / "api.txt").read_text(encoding="utf-8")))
