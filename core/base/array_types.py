@@ -16,7 +16,7 @@ import numpy as np
 from .dtypes import as_dtype, default_dtype
 from .sizes import Shape, Size, as_size, shapes_differ
 from .table import F
-from .written_arrays import not_known
+from .user_code import not_known
 
 #: Identities on tapes, in the order of creation; 0 belongs to none.
 next_id = count(1).__next__

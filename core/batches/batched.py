@@ -23,7 +23,7 @@ from ..base.context import Setting, active_batches, active_graph, after_batches,
 from ..base.dtypes import numpy_dtype
 from ..base.sizes import known_size
 from ..base.table import F, ops
-from ..base.written_arrays import raise_hidden
+from ..base.user_code import raise_hidden
 from ..errors import TraceError
 from ..ops.dispatch import backend_of, is_transformed
 from ..tensors.convert import with_others

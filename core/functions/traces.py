@@ -28,8 +28,7 @@ from ..base.context import (
 )
 from ..base.sizes import has_unknown_sizes
 from ..base.tree import flatten, map_structure, pack_like, paths, sorted_keys
-from ..base.user_code import warn_user
-from ..base.written_arrays import raise_hidden
+from ..base.user_code import raise_hidden, warn_user
 from ..batches.batched import HIDE, UNHIDE, has_level, levels_of
 from ..errors import TraceError
 from ..tensors.tensor import Tensor

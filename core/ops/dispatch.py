@@ -18,8 +18,7 @@ from ..base.context import Setting
 from ..base.dtypes import SCALARS, as_dtype, numpy_dtype
 from ..base.sizes import Open, as_symbol
 from ..base.table import registry
-from ..base.user_code import user_line
-from ..base.written_arrays import not_known
+from ..base.user_code import not_known, user_line
 from ..errors import BackendMismatch, TraceError
 from .backend import Backend
 

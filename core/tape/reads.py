@@ -25,9 +25,17 @@ from xxhash import xxh3_64_intdigest
 
 from ..base.context import recording_to
 from ..base.table import PACKAGE
-from ..base.targets import locals_of, memory_of, target_of
 from ..base.tree import flatten
-from ..base.user_code import Place, Site, package_of, reader, users_frame
+from ..base.user_code import (
+    Place,
+    Site,
+    locals_of,
+    memory_of,
+    package_of,
+    reader,
+    target_of,
+    users_frame,
+)
 from ..tensors import data_frames
 from .records import reachable
 

@@ -18,7 +18,7 @@ from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F
 from ..base.tree import flatten
-from ..base.written_arrays import raise_hidden
+from ..base.user_code import raise_hidden
 from ..ops.dispatch import shape_witness, transforms
 from ..tensors.op import Op
 from ..tensors.tensor import Tensor, arrays_of, is_raw

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...hints import hinted
-from ..base.numpy_warnings import show_at_users_lines
 from ..base.table import lazy_module
+from ..base.user_code import show_at_users_lines
 from . import assignment  # noqa: F401  # gives variables their in-place operators
 from .custom_records import transfer
 from .indexing import At, getitem, refuse_item

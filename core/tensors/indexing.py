@@ -15,8 +15,7 @@ from ..base.array_types import encode_index
 from ..base.dtypes import SCALARS
 from ..base.sizes import as_symbol, broadcast_shapes, is_open
 from ..base.table import F, ops
-from ..base.user_code import warn_user
-from ..base.written_arrays import name_assigned_to
+from ..base.user_code import name_assigned_to, warn_user
 from ..ops.dispatch import backend_of, is_transformed, to_numpy
 from .convert import (
     as_tensor,

@@ -17,7 +17,7 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..base.context import active_batches, active_graph, active_tapes
 from ..base.tree import flatten, map_structure
-from ..base.written_arrays import not_known
+from ..base.user_code import not_known
 from ..ops.dispatch import is_transformed
 from .convert import as_tensor
 from .tensor import Operators, Tensor

@@ -18,8 +18,12 @@ import numpy as np
 
 from ..base.table import functions, ops, public_package, registry
 from ..base.tree import flatten
-from ..base.user_code import computes_with_arrays
-from ..base.written_arrays import how_to_write_argument, in_place_operator, running_call
+from ..base.user_code import (
+    computes_with_arrays,
+    how_to_write_argument,
+    in_place_operator,
+    running_call,
+)
 from .convert import NotNumbers, as_tensor
 from .numpy_functions import OnlyValues, instead, into_array, is_followed, of_values
 from .op import Op

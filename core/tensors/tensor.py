@@ -14,8 +14,14 @@ from ..base.context import active_tapes
 from ..base.dtypes import DTYPES, numpy_dtype
 from ..base.sizes import is_open
 from ..base.table import above, lazy_module, ops, services
-from ..base.user_code import computes_with_arrays, is_users_call, reader, site_of
-from ..base.written_arrays import not_known, refuse_to_assign
+from ..base.user_code import (
+    computes_with_arrays,
+    is_users_call,
+    not_known,
+    reader,
+    refuse_to_assign,
+    site_of,
+)
 from ..ops.dispatch import backend_of, place_of, to_numpy
 from .data_frames import NotNumbers
 from .methods import Methods, named_for_users

@@ -23,7 +23,7 @@ from ..base.dtypes import (
 )
 from ..base.sizes import Shape, same_shape
 from ..base.table import services
-from ..base.written_arrays import not_known
+from ..base.user_code import not_known
 from ..errors import TraceError
 from ..ops.dispatch import check_same_backend, settled, settling
 from .convert import as_stored_value, check_cast, constant, own_array

@@ -16,7 +16,7 @@ from ..base.observers import Recorder
 from ..base.sizes import same_shape
 from ..base.table import F, registry
 from ..base.tree import flatten, outline, pack_like, structure
-from ..base.written_arrays import raise_hidden
+from ..base.user_code import raise_hidden
 from ..tape.backward import UnconnectedGradients, unconnected_kind
 from ..tape.missing_gradients import lost_inputs, raise_or_warn
 from ..tape.reads import ReadReason, Reads, numbers_of

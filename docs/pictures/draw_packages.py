@@ -44,7 +44,7 @@ CORE = {
     "tensors": "Tensor and Variable, and Op, which runs on them",
     "registry": "what plugins provide, and which of several wins",
     "ops": "kernels, rules, backends, dispatch",
-    "base": "shapes, dtypes, the context of running code",
+    "base": "shapes, dtypes, the context and the user's code",
     "errors": "exceptions; code outside core may import them too",
 }
 INTERFACE = ("extend", "contract", "errors")

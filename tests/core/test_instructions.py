@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gradtape.core.base import instructions as read
-from gradtape.core.base import user_code
-from gradtape.core.base.instructions import (
+from gradtape.core.base.user_code import instructions as read
+from gradtape.core.base.user_code import uses
+from gradtape.core.base.user_code.instructions import (
     instructions,
     is_call,
     is_given,
@@ -39,7 +39,7 @@ PLAIN = read.dis.get_instructions
 
 @pytest.fixture(params=["here", "3.14"], autouse=True)
 def version(request: Any, monkeypatch: Any) -> Iterator[None]:
-    caches = (read.instructions, read.is_given, read.path_written, user_code.use_of)
+    caches = (read.instructions, read.is_given, read.path_written, uses.use_of)
     for cache in caches:
         cache.cache_clear()
     if request.param == "3.14":
@@ -110,7 +110,7 @@ USES = {
 def test_what_becomes_of_a_value(body: str) -> None:
     code = code_of(body)
     (load,) = (x for x in instructions(code) if x.opname.startswith("LOAD_") and x.argval == "x")
-    assert user_code.use_of(code, load.offset) == USES[body]
+    assert uses.use_of(code, load.offset) == USES[body]
 
 
 def test_an_argument_to_which_code_only_adds_is_given() -> None:

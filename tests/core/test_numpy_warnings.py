@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gradtape.core.base.numpy_warnings import show_at_users_lines
+from gradtape.core.base.user_code import show_at_users_lines
 
 SCRIPT = """
 import numpy as np

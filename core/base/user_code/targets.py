@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .frames import locals_of
 from .instructions import (
     ITEM,
     METHODS,
@@ -169,19 +168,3 @@ def memory_of(array: Any) -> Any:
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
-
-
-def locals_of(frame: FrameType) -> dict[str, Any]:
-    """Return the local variables of a frame.
-
-    Before Python 3.13, a function's frame keeps this dictionary once something has read it. It
-    is emptied, unless the program holds it (``locals()``), so that no array lives longer.
-    """
-    scope = frame.f_locals
-    found = dict(scope)
-    if _KEPT and frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(scope) <= 3:
-        scope.clear()
-    return found
-
-
-_KEPT = sys.version_info < (3, 13)

@@ -13,7 +13,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from ..errors import TraceError
+from ...errors import TraceError
+from .frames import is_library, user_line, users_frame
 from .instructions import (
     Step,
     at,
@@ -27,7 +28,7 @@ from .instructions import (
     span,
 )
 from .targets import Target, aliases, array_on, how_to_write, target_of
-from .user_code import is_library, use_of, user_line, users_frame
+from .uses import use_of
 
 
 def advice(code: CodeType, target: Target) -> str:

@@ -17,7 +17,7 @@ import threading
 import warnings
 from typing import Any
 
-from .user_code import is_kernels_module, package_of, users_frame, warn_user
+from .frames import is_kernels_module, package_of, users_frame, warn_user
 
 _NUMPYS = re.compile(r"(divide by zero|overflow|underflow|invalid value) encountered in ")
 

@@ -1,0 +1,169 @@
+"""What code does with a value: it shows the value, keeps it, or computes with it."""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from itertools import pairwise
+from types import CodeType
+
+from .instructions import (
+    at,
+    called,
+    instructions,
+    is_call,
+    is_item_store,
+    names_at,
+    number_at,
+    parameters,
+    span,
+)
+
+#: Calls that only ask about a number, compare it or show it: nothing is computed from it.
+LOOKS = frozenset(
+    "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
+    "debug info warning error critical exception _saferepr".split()
+)
+
+
+@lru_cache(maxsize=1024)
+def use_of(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> str:
+    """Return what code does with the value that the instruction at ``place`` gives.
+
+    ``"shown"`` if it is printed, formatted, compared or tested; ``"kept"`` if it is only put into a
+    container or an attribute that outlives the function; ``"local"`` for a container of the
+    function's own; ``"returned"``; an empty text for anything else. ``seen`` are the variables
+    whose uses are looked at.
+    """
+    found = at(code, place)
+    if found is not None and found.opname.startswith("STORE_"):
+        return ""  # an array keeps it: what follows is another statement
+    inner = None if found is None else span(found)
+    plain = True  # nothing is computed from it
+    shown = "shown"  # a function may compute a gradient that depends on it, and show that
+    copies, uses = 0, list[str]()
+    every = instructions(code)
+    for number in range(number_at(code, place) + 1, len(every)):
+        one, following = every[number], every[min(number + 1, len(every) - 1)]
+        name, outer = one.opname, span(one)
+        if inner is None:
+            break
+        if name == "COPY":  # for one more target
+            copies += 1
+            continue
+        if name.startswith("STORE_"):
+            uses.append(_use_of_target(code, one, seen))
+            copies -= 1
+            if copies < 0:
+                use = min(uses, key=_USES.index)
+                return shown if use == "shown" else use if plain else ""
+            if uses[-1] not in ("kept", "shown"):
+                return ""
+            continue
+        if name.startswith("POP_JUMP"):  # it is tested, and x or y also keeps it
+            return "" if copies else shown
+        if name.startswith("RETURN_") and plain:
+            return "returned"
+        if name.startswith(_ENDS):
+            break
+        if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
+            continue
+        if name in ("COMPARE_OP", "IS_OP", "CONTAINS_OP"):
+            return shown
+        if name == "MAP_ADD" or (name.startswith("BUILD_") and "MAP" in name):
+            return "local"
+        if name in ("BUILD_TUPLE", "BUILD_LIST") or one.argrepr == "+=":
+            continue
+        if name.startswith("FORMAT") or (one.argrepr == "%" and _is_text(code, outer[0])):
+            return shown
+        if is_call(one):
+            function = called(code, one.offset).rpartition(".")[2]
+            if function in LOOKS:
+                return shown
+            if function == "append" or following.opname == "POP_TOP":
+                return _use_of_container(code, one, seen)
+            inner, shown = outer, "kept"
+        plain = False
+    return ""
+
+
+#: Uses of a value, those that matter most first.
+_USES = ("", "returned", "local", "kept", "shown")
+
+
+def _use_of_target(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
+    """Return what becomes of a value that an instruction assigns."""
+    if is_item_store(one) or one.opname == "STORE_ATTR":
+        return _use_of_container(code, one, seen)
+    return _use_of_variables(code, one.offset, seen)
+
+
+def _use_of_variables(code: CodeType, place: int, seen: frozenset[str]) -> str:
+    """Return what code does with the variables that it assigns from ``place`` on."""
+    uses = set[str]()
+    for one in instructions(code):
+        if one.offset < place:
+            continue
+        if one.opname not in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
+            return "" if one.opname.startswith("STORE_") else min(uses, key=_USES.index)
+        name = str(one.argval)
+        if name.startswith("@py_"):  # pytest's, in an assertion
+            return "shown"
+        if one.opname == "STORE_GLOBAL" or name in seen:
+            uses.add("kept")
+            continue
+        found = _uses_of_variable(code, name, seen)
+        # another cell or module may use a global name
+        uses.update(found or ("kept" if one.opname == "STORE_FAST" else "",))
+    return ""
+
+
+def _uses_of_variable(code: CodeType, name: str, seen: frozenset[str]) -> set[str]:
+    return {
+        use_of(code, one.offset, seen | {name})
+        for one in instructions(code)
+        if one.opname.startswith(_LOADS) and one.argval == name
+    }
+
+
+_LOADS = ("LOAD_FAST", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE")
+
+
+def _use_of_container(code: CodeType, one: dis.Instruction, seen: frozenset[str]) -> str:
+    """Return what code does with a container or object into which it puts a value.
+
+    ``one`` is the assignment, or the call of a method or another function.
+    """
+    names = names_at(code, one)
+    if not names or names[0] in seen or names[0] in parameters(code):
+        return "kept"
+    before = {
+        first.opname
+        for first, then in pairwise(instructions(code))
+        if then.opname in ("STORE_FAST", "STORE_NAME", "STORE_DEREF") and then.argval == names[0]
+    }
+    if not before:
+        return "kept"
+    is_alias = all(x in _ELSEWHERE for x in before)
+    if is_call(one) and len(names) == 1:  # a function, or a method that has a name
+        return "local" if is_alias and "LOAD_ATTR" in before else "kept"
+    uses = () if is_alias else _uses_of_variable(code, names[0], seen)
+    return "kept" if {"kept", "shown"}.issuperset(uses) else "local"
+
+
+#: Instructions that give an object that others hold too.
+_ELSEWHERE = frozenset({"LOAD_ATTR", "LOAD_GLOBAL", "LOAD_DEREF", "IMPORT_NAME", "IMPORT_FROM"})
+
+
+def _is_text(code: CodeType, start: tuple[int, int]) -> bool:
+    """Return whether an expression begins with a text."""
+    texts = (
+        span(one)
+        for one in instructions(code)
+        if one.opname == "LOAD_CONST" and isinstance(one.argval, str)
+    )
+    return any(where is not None and where[0] == start for where in texts)
+
+
+#: The instructions that end the expression, other than those that keep its value.
+_ENDS = ("STORE_", "RETURN_", "YIELD_", "JUMP_", "POP_", "LIST_", "SET_")
