@@ -15,23 +15,33 @@ from gradtape.core.base.user_code.instructions import (
     is_given,
     is_item_store,
     names_at,
+    path_written,
+    paths_to_sources,
 )
 
 
+#: The pairs of instructions on one line that are one from Python 3.13 on, as 3.14 names them.
+PAIRS = {
+    ("LOAD_FAST", "LOAD_FAST"): "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
+    ("STORE_FAST", "LOAD_FAST"): "STORE_FAST_LOAD_FAST",
+    ("STORE_FAST", "STORE_FAST"): "STORE_FAST_STORE_FAST",
+}
+
+
 def joined(code: Any) -> Any:
-    """Yield instructions as Python 3.14 has them: pairs of loads on one line are one."""
+    """Yield instructions as Python 3.14 has them: pairs on one line are one."""
     found = list(PLAIN(code))
     while found:
         one = found.pop(0)
-        then = found[0] if found else None
-        if one.opname != "LOAD_FAST":
-            yield one
-        elif then and then.opname == one.opname and then.positions.lineno == one.positions.lineno:
+        then = found[0] if found else one
+        both = PAIRS.get((one.opname, then.opname))
+        if both and then.positions.lineno == one.positions.lineno:
             found.pop(0)
-            name, both = "LOAD_FAST_BORROW_LOAD_FAST_BORROW", (one.argval, then.argval)
-            yield one._replace(opname=name, argval=both)
-        else:
+            yield one._replace(opname=both, argval=(one.argval, then.argval))
+        elif one.opname == "LOAD_FAST":
             yield one._replace(opname="LOAD_FAST_BORROW")
+        else:
+            yield one
 
 
 PLAIN = read.dis.get_instructions
@@ -92,6 +102,13 @@ USES = {
     "y = i < x": "shown",
     "y = i * x": "",
     "y = x or i": "",
+    "y = x; z = y * 2": "",
+    "y = x; z = y": "kept",
+    "y = x; print(y)": "shown",
+    "return i, x * 2": "",
+    "return i, foo(x)": "",
+    "return i, f'{x}'": "shown",
+    "q = foo(i); q[0][1] = x; y = q[0] * 2": "local",
     "return x": "returned",
     "return i, x": "returned",
     "return i * x": "",
@@ -119,3 +136,13 @@ def test_an_argument_to_which_code_only_adds_is_given() -> None:
     assert not is_given(code_of("a = x"), "a")
     assert not is_given(code_of("i = b; a = i"), "a")
     assert not is_given(code_of("y = x"), "y")
+
+
+def test_objects_are_found_in_long_code() -> None:
+    many = "; ".join(f"x{i} = i" for i in range(300))  # numbers above 255 have a prefix
+    code = code_of(
+        f"{many}\n    q = foo(i)\n    for row in q.r:\n        {many}\n        row[0] = x"
+    )
+    (store,) = (x for x in instructions(code) if is_item_store(x))
+    assert [*map(str, path_written(code, store.offset))] == ["row"]
+    assert [[*map(str, path)] for path in paths_to_sources(code, "row")] == [["q", ".r"]]

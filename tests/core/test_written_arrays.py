@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -260,6 +263,22 @@ def test_a_result_that_is_no_tensor_names_the_line_that_read(
 def test_a_tangent_of_no_tensor_is_warned_of(program: Any) -> None:
     with pytest.warns(BrokenPathWarning, match=r"test_written_arrays.py:\d+"):
         gt.jvp(program, (X,), (X,))
+
+
+@pytest.mark.parametrize("run", FOLLOWED | UNKNOWN)
+def test_an_error_that_was_caught_keeps_no_array(run: str) -> None:
+    kept: list[Any] = []
+
+    def f(x: Any) -> Any:
+        a = np.zeros(3)
+        kept.append(weakref.ref(a))
+        a[1:] = x
+        return gt.sum(a * x[1])
+
+    with contextlib.suppress(TypeError):
+        (FOLLOWED | UNKNOWN)[run](f)
+    gc.collect()
+    assert kept and kept[0]() is None
 
 
 def test_nothing_is_refused_that_no_tape_follows() -> None:

@@ -13,7 +13,10 @@ from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+#: Where an expression begins and ends in the source: lines and columns.
+Span: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
 
 
 @lru_cache(maxsize=256)
@@ -22,10 +25,13 @@ def instructions(code: CodeType) -> list[dis.Instruction]:
 
     From Python 3.13 on, an instruction may load two: ``LOAD_FAST_LOAD_FAST``. The second one has an
     odd offset, and the first one's place in the source, because Python does not keep its own.
+    Prefixes of arguments above 255 are left out: they would stand between an object and its use.
     """
     found: list[dis.Instruction] = []
     for one in dis.get_instructions(code):
         names = one.argval
+        if one.opname in _NOTHING:
+            continue
         if isinstance(names, tuple) and one.opname.count("_FAST") == len(names) == 2:
             first, second = _two(one.opname)
             found.append(one._replace(opname=first, argval=names[0]))
@@ -33,6 +39,10 @@ def instructions(code: CodeType) -> list[dis.Instruction]:
         else:
             found.append(one)
     return found
+
+
+#: Instructions that neither take nor leave a value, and call nothing.
+_NOTHING = frozenset({"EXTENDED_ARG", "NOP", "NOT_TAKEN"})
 
 
 def _two(name: str) -> tuple[str, str]:
@@ -55,7 +65,12 @@ def number_at(code: CodeType, place: int) -> int:
 _OFFSET = attrgetter("offset")
 
 
-def span(one: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def has_place(one: dis.Instruction) -> bool:
+    """Return whether Python keeps the place of an instruction: not of the second of a pair."""
+    return one.offset % 2 == 0
+
+
+def span(one: dis.Instruction) -> Span | None:
     """Return where the expression of an instruction begins and ends in the source."""
     where = one.positions
     if where is None or None in where:
@@ -85,7 +100,7 @@ def names_at(code: CodeType, found: dis.Instruction) -> list[str]:
     while here is not None and number:
         number -= 1
         one = every[number]
-        where = None if one.offset % 2 else span(one)
+        where = span(one) if has_place(one) else None
         if where is None or where[0] != here[0] or not one.opname.startswith("LOAD_"):
             continue
         if one.opname == "LOAD_CONST" and where == here:
@@ -191,7 +206,7 @@ def path_written(code: CodeType, place: int) -> tuple[Step, ...]:
     if is_item_store(one):
         return _path(every, _item_owner(every, end))
     if one.opname == "BINARY_OP":
-        return _path(every, _start(every, end))
+        return _path(every, start_of(every, end))
     if one.opname == "STORE_ATTR":
         return _path(every, end)
     if one.opname not in _CALLS:
@@ -208,7 +223,7 @@ def _arguments(every: Sequence[dis.Instruction], end: int) -> tuple[int, int]:
     end -= every[end].opname == "CALL" and every[end - 1].opname == "PRECALL"
     second = end
     for _ in range(count):
-        second, end = end, _start(every, end)
+        second, end = end, start_of(every, end)
     return end, second
 
 
@@ -238,7 +253,7 @@ def loads_of_owners(code: CodeType) -> frozenset[int]:
     for number, one in enumerate(every):
         if is_item_store(one):
             end = _item_owner(every, number)
-            found.update(range(_start(every, end), end))
+            found.update(range(start_of(every, end), end))
     return frozenset(found)
 
 
@@ -248,9 +263,9 @@ def _item_owner(every: Sequence[dis.Instruction], number: int) -> int:
     while end and every[end - 1].opname == "SWAP":
         end -= 1
     if end < number:
-        end = _start(every, end)  # of the value of a[i] += x
+        end = start_of(every, end)  # of the value of a[i] += x
     for _ in range(2 if every[number].opname == "STORE_SLICE" else 1):
-        end = _start(every, end)
+        end = start_of(every, end)
     return end
 
 
@@ -265,7 +280,7 @@ def path_at(code: CodeType, number: int) -> tuple[Step, ...]:
     return _path(instructions(code), number + 1)
 
 
-def _start(every: Sequence[dis.Instruction], end: int) -> int:
+def start_of(every: Sequence[dis.Instruction], end: int) -> int:
     """Return the number of the first instruction of the expression that ends before ``end``."""
     values = 0
     for number in range(end - 1, -1, -1):
@@ -310,7 +325,7 @@ def _path(every: Sequence[dis.Instruction], end: int) -> tuple[Step, ...]:
     elif count == 1 and key.opname in _LOADS:
         step = Step("of", key.argval)
     for _ in range(count):
-        end = _start(every, end)
+        end = start_of(every, end)
     before = _path(every, end)
     return (*before, step) if before else ()
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 from types import CodeType
 
 from .instructions import (
-    at,
+    Span,
     called,
+    has_place,
     instructions,
     is_call,
     is_item_store,
@@ -17,6 +18,7 @@ from .instructions import (
     number_at,
     parameters,
     span,
+    start_of,
 )
 
 #: Calls that only ask about a number, compare it or show it: nothing is computed from it.
@@ -35,15 +37,14 @@ def use_of(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> st
     function's own; ``"returned"``; an empty text for anything else. ``seen`` are the variables
     whose uses are looked at.
     """
-    found = at(code, place)
-    if found is not None and found.opname.startswith("STORE_"):
+    every, first = instructions(code), number_at(code, place)
+    if first < 0 or every[first].opname.startswith("STORE_"):
         return ""  # an array keeps it: what follows is another statement
-    inner = None if found is None else span(found)
+    inner, placed = span(every[first]), has_place(every[first])
     plain = True  # nothing is computed from it
     shown = "shown"  # a function may compute a gradient that depends on it, and show that
     copies, uses = 0, list[str]()
-    every = instructions(code)
-    for number in range(number_at(code, place) + 1, len(every)):
+    for number in range(first + 1, len(every)):
         one, following = every[number], every[min(number + 1, len(every) - 1)]
         name, outer = one.opname, span(one)
         if inner is None:
@@ -66,7 +67,9 @@ def use_of(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> st
             return "returned"
         if name.startswith(_ENDS):
             break
-        if outer is None or outer == inner or outer[0] > inner[0] or outer[1] < inner[1]:
+        if outer is None or not (
+            _is_around(outer, inner) if placed else start_of(every, number + 1) <= first
+        ):
             continue
         if name in ("COMPARE_OP", "IS_OP", "CONTAINS_OP"):
             return shown
@@ -82,9 +85,14 @@ def use_of(code: CodeType, place: int, seen: frozenset[str] = frozenset()) -> st
                 return shown
             if function == "append" or following.opname == "POP_TOP":
                 return _use_of_container(code, one, seen)
-            inner, shown = outer, "kept"
+            inner, placed, shown = outer, True, "kept"
         plain = False
     return ""
+
+
+def _is_around(outer: Span, inner: Span) -> bool:
+    """Return whether the expression at ``outer`` has the one at ``inner`` as a part."""
+    return outer != inner and outer[0] <= inner[0] and outer[1] >= inner[1]
 
 
 #: Uses of a value, those that matter most first.

@@ -111,8 +111,8 @@ def _in_trace(what: str, why: str) -> TraceError | None:
 
 
 def _marked(error: Any) -> Any:
-    error._gradtape_written = True
-    _last.error = error
+    _last.error = type(error)(*error.args)  # the error itself will hold the frames that it leaves
+    _last.error._gradtape_written = error._gradtape_written = True
     return error
 
 
@@ -251,8 +251,8 @@ def _is_within(code: CodeType, offset: int, block: int) -> bool:
     """
     entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
     names = {one.offset: one.opname for one in instructions(code)}
-    after = min((x for x in names if x > block), default=None)
-    handler = next((x.target for x in entries if x.start == after), None)
+    after = min((x for x in names if x > block), default=block)
+    handler = next((x.target for x in entries if block < x.start <= after), None)
     starts = [names[x] for x in sorted(names) if handler is not None and x >= handler][:2]
     if starts != ["PUSH_EXC_INFO", "WITH_EXCEPT_START"]:
         return True
