@@ -19,7 +19,6 @@ from gradtape.core.base.user_code.instructions import (
     paths_to_sources,
 )
 
-
 #: The pairs of instructions on one line that are one from Python 3.13 on, as 3.14 names them.
 PAIRS = {
     ("LOAD_FAST", "LOAD_FAST"): "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
