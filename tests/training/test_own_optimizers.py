@@ -393,6 +393,23 @@ def test_what_a_class_states_is_its_default(tmp_path: Path) -> None:
     assert WithoutOptions.from_config(WithoutOptions().get_config()).clipnorm == 1.0
 
 
+class StatedForAverages(Stated):
+    use_ema = False
+    ema_momentum = 0.5
+
+
+def test_how_a_class_averages_is_stated_before_an_object_asks_for_averages(tmp_path: Path) -> None:
+    for use_ema in (False, True):
+        holder = gt.Module()
+        holder.optimizer = StatedForAverages(1.0, use_ema=use_ema)
+        gt.save(holder, tmp_path / "holder.h5")
+        made = StatedForAverages.from_config(holder.optimizer.get_config())
+        for optimizer in (holder.optimizer, made, gt.load(tmp_path / "holder.h5").optimizer):
+            assert (optimizer.use_ema, optimizer.ema_momentum) == (use_ema, 0.5)
+    with pytest.raises(ValueError, match="ema_momentum needs averages of weights: set use_ema"):
+        StatedForAverages(1.0, ema_momentum=0.8)
+
+
 def test_an_option_that_is_no_number_is_named() -> None:
     with pytest.raises(TypeError, match="Stated: ema_momentum must be a number, got None"):
         Stated(0.5, ema_momentum=None)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ from .decay import Decaying, Excluded, as_rate, checked_rate
 from .options import (
     AVERAGES,
     EMA_MOMENTUM,
+    OF_AVERAGES,
     OPTIONS,
     SUMS,
     add,
@@ -178,6 +179,12 @@ class Optimizer(Decaying):
                 raise unknown_argument(type(self), argument, OPTIONS)
         stated = {option: getattr(type(self), option) for option in OPTIONS}
         given = check_options(type(self).__name__, {**stated, **options})
+        for option in OF_AVERAGES:  # a class may state them for objects with averages
+            known = stated[option], getattr(Optimizer, option)
+            if not given["use_ema"] and given[option] not in known:
+                raise ValueError(
+                    f"{type(self).__name__}: {option} needs averages of weights: set use_ema=True"
+                )
         super().__init__(name)
         for option, value in given.items():
             # files hold what a class states, too: readers may not have the class

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AVERAGES",
     "CLIPPING",
+    "OF_AVERAGES",
     "OPTIONS",
     "SUMS",
     "above_zero",
@@ -260,6 +261,8 @@ OPTIONS = (
     "ema_overwrite_frequency",
     "gradient_accumulation_steps",
 )
+#: Those that say how to average weights.
+OF_AVERAGES = ("ema_momentum", "ema_overwrite_frequency")
 #: The slots that options add after those of a formula.
 AVERAGES, SUMS = "weight_averages", "gradient_sums"
 
@@ -297,9 +300,6 @@ def check_options(optimizer: str, given: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{optimizer}: weight_decay must not be negative, got {decay}")
     if not 0.0 <= momentum <= 1.0:
         raise ValueError(f"{optimizer}: ema_momentum must be in [0, 1], got {momentum}")
-    for option, usual in (("ema_momentum", EMA_MOMENTUM), ("ema_overwrite_frequency", None)):
-        if found[option] != usual and not found["use_ema"]:
-            raise ValueError(f"{optimizer}: {option} needs averages of weights: set use_ema=True")
     return found
 
 
