@@ -65,6 +65,9 @@ def call_of(cls: type) -> tuple[Any, type, str] | None:
     if not found or len(cls.__bases__) < 2:
         return None
     owner, name = found[0]
+    # a mixin that is a module, and no layer, only refuses to be called itself
+    if "call" in vars(owner) and getattr(vars(owner).get("__call__"), "refuses", False):
+        return vars(owner)["call"], owner, "call"
     if issubclass(owner, Module):
         # with another class after it, its **kwargs stand for what that one takes
         after = _after(cls, owner)

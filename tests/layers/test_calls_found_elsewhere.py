@@ -36,6 +36,11 @@ class TenAsLayer(L.Layer):
         return super().call(x, **kwargs) * 10.0  # type: ignore[misc]
 
 
+class TenAsModule(gt.Module):
+    def call(self, x: Any, **kwargs: Any) -> Any:
+        return super().call(x, **kwargs) * 10.0  # type: ignore[misc]
+
+
 class Passing:
     def call(self, x: Any, **kwargs: Any) -> Any:
         return super().call(x, **kwargs)  # type: ignore[misc]
@@ -59,7 +64,9 @@ def run(model: Any, training: bool) -> Any:
     return np.asarray(model(X, training=training))
 
 
-@pytest.mark.parametrize("mixin", [Ten, TenOnAnyArguments, TenAround, TenAsLayer, Both])
+@pytest.mark.parametrize(
+    "mixin", [Ten, TenOnAnyArguments, TenAround, TenAsLayer, TenAsModule, Both]
+)
 @pytest.mark.parametrize(("kind", "args"), KINDS, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_mixin_extends_the_layer_after_it(
     mixin: Any, kind: Any, args: Any, tmp_path: Path
@@ -79,15 +86,19 @@ def test_a_mixin_extends_the_layer_after_it(
         np.testing.assert_allclose(run(loaded, training), want, rtol=1e-5, atol=1e-5)
 
 
-def test_a_mixin_may_have_the_call_of_a_model() -> None:
-    class Mixin:
+@pytest.mark.parametrize("kind", [object, gt.Module])
+def test_a_mixin_may_have_the_call_of_a_model(kind: Any) -> None:
+    class Mixin(kind):  # type: ignore[misc]
         def call(self, x: Any, training: bool = False) -> Any:
             return x * (2.0 if training else 1.0)
 
     for base in (L.Model, L.Layer):
-        model = type("Own", (Mixin, base), {})()
-        assert float(model(1.0, training=True)) == 2.0
-        assert float(model(1.0)) == 1.0
+        for own in (type("Own", (Mixin, base), {}), type("Own", (base, Mixin), {})):
+            if own.call is not Mixin.call:
+                continue  # a model's own call comes first
+            model = type("Further", (own,), {})()
+            assert float(model(1.0, training=True)) == 2.0
+            assert float(model(1.0)) == 1.0
 
 
 class Doubling(L.Layer):
