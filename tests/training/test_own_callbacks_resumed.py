@@ -34,6 +34,7 @@ class Counting(training.Callback):
 
     def __init__(self) -> None:
         self.losses: list[float] = []
+        self.log = self.losses
         self.by_epoch: dict[int, tuple[float, int]] = {}
         self.kinds: set[str] = set()
         self.mean = np.zeros(2)
@@ -46,6 +47,10 @@ class Counting(training.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
         self.by_epoch[epoch] = (logs["loss"], self.seen)
+        if epoch == 0:
+            self.rows = self.by_epoch  # another name for it, made by the run
+        self.log.append(float(epoch))
+        self.rows[-epoch] = (0.0, len(self.losses))
         self.kinds.add("even" if epoch % 2 == 0 else "odd")
         self.last = logs["loss"]  # made by the run
 

@@ -11,7 +11,7 @@ import copy
 import hashlib
 import sys
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from ...core.extend import Module, Tensor, Variable, is_code, to_numpy, warn_user
 from ..callbacks.callback import Callback
 
-__all__ = ["Snapshot", "is_plain", "load_attributes"]
+__all__ = ["Snapshot", "is_plain", "load_attributes", "shared_attributes"]
 
 #: What ``fit`` sets itself.
 _SET_BY_FIT = ("model", "optimizer", "params", "measured", "own_steps", "_asks_to_stop")
@@ -83,6 +83,21 @@ class Snapshot:
         )
 
 
+def shared_attributes(callback: Any, names: Iterable[str]) -> dict[str, str]:
+    """Return those of some attributes that hold the same object as another: the names of both."""
+    first: dict[int, str] = {}
+    pairs = [(name, first.setdefault(id(vars(callback)[name]), name)) for name in names]
+    return {
+        name: other
+        for name, other in pairs
+        if name != other and isinstance(vars(callback)[name], _CHANGED_IN_PLACE)
+    }
+
+
+#: The types of values for which it matters whether they are one object.
+_CHANGED_IN_PLACE = (list, dict, set, np.ndarray)
+
+
 def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any]) -> None:
     """Set the attributes of a callback from a file.
 
@@ -95,10 +110,12 @@ def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any])
     callback
         The callback.
     state
-        Its plain attributes when that run had begun (``given``), and what it holds (``now``).
+        Its plain attributes when that run had begun (``given``), what it holds (``now``), and
+        which of that is one object (``same``).
     given
         Its plain attributes when this run had begun.
     """
+    loaded = set[str]()
     for name, value in state["now"].items():
         if not _is_own(name):
             continue
@@ -109,6 +126,10 @@ def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any])
         kept = not is_state(held) or not is_plain(getattr(type(callback), name, None))
         if (ran or begun) and not kept:
             vars(callback)[name] = copy.deepcopy(value)
+            loaded.add(name)
+    for name, other in state.get("same", {}).items():  # older files have none
+        if {name, other} <= loaded:
+            vars(callback)[name] = vars(callback)[other]
 
 
 def is_plain(value: Any) -> bool:

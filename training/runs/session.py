@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.extend import Module, flatten, hinted, warn_user
 from ..callbacks.callback import Callback
-from .callback_state import Snapshot, load_attributes
+from .callback_state import Snapshot, load_attributes, shared_attributes
 
 __all__ = ["Callbacks", "History", "Session"]
 
@@ -289,7 +289,7 @@ class Callbacks:
                 state = callback.state_dict()
             else:
                 now = {**Snapshot(callback).plain, **given.changed(callback, stored)}
-                state = {"given": given.plain, "now": now}
+                state = {"given": given.plain, "now": now, "same": shared_attributes(callback, now)}
             found.append({"type": type(callback).__qualname__, "state": state})
         return found
 
