@@ -7,6 +7,7 @@ processor's cache still when the product reads it.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
@@ -37,7 +38,16 @@ _MANY = 8
 
 def _in_float32(kernel: Callable[..., Array]) -> Callable[..., Array]:
     """Return a kernel that convolves float16 as float32, which BLAS supports."""
-    wide = in_float32(lambda xp, *arrays, **params: kernel(*arrays, **params))
+
+    def portable(xp: Any, *arrays: Array, **params: Any) -> Array:
+        return kernel(*arrays, **params)
+
+    own = inspect.signature(kernel)  # which array is only looked at, its name says
+    first = inspect.Parameter("xp", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    portable.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[first, *own.parameters.values()]
+    )
+    wide = in_float32(portable)
 
     @functools.wraps(kernel)
     def run(x: Array, *others: Array, out: Array | None = None, **params: Any) -> Array:

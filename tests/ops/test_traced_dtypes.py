@@ -5,8 +5,9 @@ Executors rely on a traced dtype: they drop casts to it, and reserve memory of i
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from table import FUNCTIONS, SAMPLES, as_called
 
 import gradtape as gt
-from gradtape.core.extend import SCALARS, ops
+from gradtape.core.extend import SCALARS, inferred, ops
 from gradtape.testing import Sample
 
 DTYPES = ("as it is", "int32", "int64", "bool", "uint8", "float16", "float32", "complex64")
@@ -85,3 +86,43 @@ def test_a_trace_has_the_dtypes_of_the_eager_run(name: str) -> None:
 def test_products_of_others_are_as_wide_as_products(dtype: str) -> None:
     found = dtypes_of(ops["product_of_others"], SAMPLES["product_of_others"][0], dtype)
     assert found == [[gt.prod(gt.ones(2, dtype=dtype)).dtype]] * 3
+
+
+def floats(sample: Sample) -> list[int]:
+    """Return the places of real floating inputs."""
+    found = enumerate(sample.inputs)
+    return [i for i, x in found if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
+
+
+def mixes(sample: Sample) -> Iterator[list[Any]]:
+    """Yield the inputs of a sample with one dtype at one place, and another at all others."""
+    places = floats(sample)
+    for odd, *kinds in itertools.product(places, *[("float16", "float32", "float64")] * 2):
+        inputs = list(sample.inputs)
+        for i in places:
+            inputs[i] = inputs[i].astype(kinds[i == odd])
+        yield inputs
+
+
+MIXED = {name: [x for x in SAMPLES[name] if len(floats(x)) > 1] for name in SAMPLES}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, found in MIXED.items() if found))
+def test_a_shape_rule_knows_the_dtypes_of_mixes_whatever_the_kernel(name: str) -> None:
+    known = gt.registry()
+    op, backend, differ = known.op(name), known.backend("numpy"), []
+    kernels = [known.kernel(op, backend), backend.bind(op.kernel)]
+    for sample, kernel in itertools.product(MIXED[name][:3], kernels):
+        params = {**op.defaults, **sample.params}
+        for inputs in mixes(sample):
+            try:
+                with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+                    found = kernel(*inputs, **params)
+                specs = inferred(op, inputs, params)
+            except (TypeError, ValueError):  # refused, or the sample makes other inputs
+                continue
+            results = found if isinstance(found, (list, tuple)) else [found]
+            want = [y[1] for y in (specs if isinstance(specs, list) else [specs])]
+            if [y.dtype for y in results] != want:
+                differ.append(([getattr(x, "dtype", x) for x in inputs], want))
+    assert differ == []

@@ -160,7 +160,7 @@ def _rfft(xp: Any, x: Any, *, axis: int, norm: str) -> Any:
 
 
 def _rfft_adjoint(xp: Any, g: Any, like: Any, *, axis: int, norm: str) -> Any:
-    points = like.shape[axis]
+    points, g = like.shape[axis], as_complex(xp, g)
     halved = g * _weights(xp, g.shape[axis], points, 0.5, g, axis)
     return xp.fft.irfft(halved, n=points, axis=axis, norm=ADJOINT_NORMS[norm])
 

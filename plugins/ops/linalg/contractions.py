@@ -27,13 +27,14 @@ from ....core.extend import (
     as_batched,
     as_operands,
     broadcast_shapes,
+    numpy_dtype,
     ops,
     rank_of,
     sizes_differ,
 )
 from ..common.axes import as_axis, reduced_axes
 from ..common.dynamic_shapes import fixed
-from ..common.kernels import as_like, in_float32
+from ..common.kernels import as_like, cast_to, in_float32
 from ..common.op_builders import named, op
 from ..shapes.joining import common_dtype
 from .matmul import adjoint_spec
@@ -132,8 +133,15 @@ def _kernel(xp: Any, *operands: Any, subscripts: str) -> Any:
     return _contract(xp, terms, output, operands)
 
 
-@in_float32
 def _adjoint(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) -> Any:
+    given, dtype = list(operands), numpy_dtype(g.dtype)
+    if dtype == np.float16:  # only the shape of this operand matters
+        given[position] = cast_to(xp, given[position], dtype)
+    return _adjoint_in_float32(xp, g, *given, subscripts=subscripts, position=position)
+
+
+@in_float32
+def _adjoint_in_float32(xp: Any, g: Any, *operands: Any, subscripts: str, position: int) -> Any:
     terms, output = labelled(subscripts, tuple(x.ndim for x in operands))
     term, shape = terms[position], operands[position].shape
     others = [i for i in range(len(operands)) if i != position]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....core.extend import F, Tensor, TensorSpec, kind_of
+from ....core.extend import F, Tensor, TensorSpec, kind_of, numpy_dtype
 from ..common.axes import leading
 from ..common.kernels import as_like, cast_to
 from ..common.op_builders import named, op
@@ -107,12 +107,13 @@ def _cofactor_adjoint_kernel(xp: Any, g: Any, x: Any) -> Any:
     suffices. That of element ``i, i`` is the sum over ``j`` of the products of all but two times
     element ``j, j``. That of ``i, j`` is minus such a product times element ``j, i``.
     """
+    dtype = np.result_type(numpy_dtype(g.dtype), numpy_dtype(x.dtype))
     if x.shape[-1] == 0:
-        return x
-    sign, u, s, v, others = _factors(xp, x)
+        return cast_to(xp, x, dtype)
+    sign, u, s, v, others = _factors(xp, cast_to(xp, x, dtype))
     pairs = _but_two(xp, s, others)
-    if kind_of(x.dtype) == "c":
-        pairs = cast_to(xp, pairs, x.dtype)
+    if dtype.kind == "c":
+        pairs = cast_to(xp, pairs, dtype)
     inner = xp.matmul(xp.matrix_transpose(u), xp.matmul(g, v))
     same, nothing = xp.eye(x.shape[-1], dtype=s.dtype) > 0, xp.zeros_like(inner)
     diagonal = xp.sum(xp.where(same, inner, nothing), axis=-1, keepdims=True)
@@ -150,7 +151,7 @@ _det = op(
 op(
     "cofactor",
     cofactor_kernel,
-    gradients={"x": lambda g, x: F.cofactor_adjoint(g, x)},
+    gradients={"x": lambda g, x: as_like(F.cofactor_adjoint(g, x), x)},
     infer=lambda x: (square_shape(x, "cofactor"), x.dtype),
     holomorphic=True,
     batch=leading,
@@ -163,7 +164,7 @@ op(
         "g": lambda d, g_like, x: as_like(F.cofactor_adjoint(d, x), g_like),
         "x": _cofactor_slope_rule,
     },
-    infer=lambda g, x: (square_shape(x, "cofactor_adjoint"), x.dtype),
+    infer=lambda g, x: (square_shape(x, "cofactor_adjoint"), np.result_type(g.dtype, x.dtype)),
     holomorphic=True,
     batch=leading,
     doc="Send a gradient of ``cofactor`` back to its matrices; for each ``x`` it is self-adjoint.",

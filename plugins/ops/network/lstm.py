@@ -15,10 +15,11 @@ from ....core.extend import (
     Composed,
     F,
     TensorSpec,
+    numpy_dtype,
     shapes_differ,
     sizes_differ,
 )
-from ..common.kernels import as_like, in_float32, reals
+from ..common.kernels import as_like, cast_to, in_float32, reals
 from ..common.op_builders import op
 from ..elementwise.trigonometry import tanh_slope_kernel
 from .normalization import by_tape
@@ -62,6 +63,7 @@ def lstm_gates_gradient_kernel(
 ) -> tuple[Any, Any]:
     """Return the gradients of the gates' inputs and of the memory before."""
     # as in _gradient_formula
+    dtype = np.result_type(*[numpy_dtype(x.dtype) for x in (gh, gnew, z, c, new)])
     i, f, g, o = _parts(z, c.shape[-1])
     of_i, of_f, of_o = (sigmoid_kernel(xp, x) for x in (i, f, o))
     of_g, seen = xp.tanh(g), xp.tanh(new)
@@ -72,7 +74,7 @@ def lstm_gates_gradient_kernel(
         flow * of_i * tanh_slope_kernel(xp, g, of_g),
         gh * seen * sigmoid_slope_kernel(xp, o, of_o),
     ]
-    return xp.concat(parts, axis=-1), flow * of_f
+    return cast_to(xp, xp.concat(parts, axis=-1), dtype), cast_to(xp, flow * of_f, dtype)
 
 
 def _parts(z: Any, units: int) -> tuple[Any, ...]:
@@ -96,6 +98,11 @@ def _shape(z: Any, c: Any) -> Any:
 def _spec(z: TensorSpec, c: TensorSpec) -> Any:
     dtype = np.result_type(z.dtype, c.dtype)
     return [(_shape(z.shape, c.shape), dtype)] * 2
+
+
+def _gradient_spec(*given: TensorSpec) -> Any:
+    dtype = np.result_type(*[x.dtype for x in given])
+    return [(given[2].shape, dtype), (given[3].shape, dtype)]
 
 
 def _vjp(
@@ -137,10 +144,7 @@ op(
     "lstm_gates_gradient",
     lstm_gates_gradient_kernel,
     vjp=by_tape(_gradient_formula),
-    infer=lambda gh, gnew, z, c, new: [
-        (z.shape, np.result_type(z.dtype, c.dtype)),
-        (c.shape, np.result_type(z.dtype, c.dtype)),
-    ],
+    infer=_gradient_spec,
     batch=Composed(_gradient_formula),
     inline=True,
     doc="Return the gradients of ``lstm_gates`` for ``z`` and ``c``.",

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, ops
+from ....core.extend import NONDIFF, F, Tensor, as_dtype, as_tensor, numpy_dtype, ops
 from ..common.axes import Axis, along, axis_of, optional_axis, reduced_axes
 from ..common.dynamic_shapes import as_vector, known_rank
-from ..common.kernels import as_like, in_float32, reals, standard
+from ..common.kernels import as_like, cast_to, in_float32, reals, standard
 from ..common.op_builders import named, op, same_shape
 from ..indexing.take import take_along_axis
 from ..shapes.joining import edge_values
@@ -67,6 +67,7 @@ def shift(xp: Any, x: Any, *, axis: Axis, fill: float, reverse: bool = False) ->
 @in_float32
 def recurrence(xp: Any, a: Any, b: Any, *, axis: Axis, reverse: bool = False) -> Any:
     """Solve a linear recurrence: the kernel of the op of this name."""
+    b = cast_to(xp, b, np.result_type(numpy_dtype(a.dtype), numpy_dtype(b.dtype)))
     a, back = lines_of(xp, a, axis)
     b, _ = lines_of(xp, b, axis)
     if reverse:
