@@ -125,6 +125,7 @@ from .base.tree import paths as paths
 from .base.tree import structure as structure
 from .base.user_code import is_users_call as is_users_call
 from .base.user_code import line_of as line_of
+from .base.user_code import locals_of as locals_of
 from .base.user_code import not_known as not_known
 from .base.user_code import user_line as user_line
 from .base.user_code import warn_user as warn_user

@@ -13,6 +13,7 @@ passes to gradtape.
 from __future__ import annotations
 
 import builtins
+import inspect
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -99,7 +100,8 @@ class Known:
         """
         names = frame.f_code.co_names
         found = [frame.f_globals.get(name) for name in names]
-        is_function = frame.f_locals is not frame.f_globals  # the variables of a script are globals
+        # the variables of a script are globals
+        is_function = bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
         is_new = id(frame.f_globals) not in self.modules
         if is_function and is_new and any(x is number for x in found):
             return True

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import CodeType, FrameType
 
-from ..core.extend import Module, snake_case
+from ..core.extend import Module, locals_of, snake_case
 
 #: The packages whose frames do not count as the user's line.
 _NOT_USERS = frozenset({__name__.partition(".")[0], "numpy", "contextlib"})
@@ -50,7 +50,7 @@ class Places:
             if users and not line:
                 line = self._line(code, frame.f_lineno)
             if call:
-                module = frame.f_locals.get(code.co_varnames[0])  # most name it self
+                module = locals_of(frame).get(code.co_varnames[0])  # most name it self
                 if isinstance(module, Module) and module is not last:
                     layers.append(self._layer(module))
                     last = module

@@ -6,6 +6,7 @@ import contextvars
 import json
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -479,3 +480,20 @@ def test_the_cost_of_recording_is_measured_in_microseconds(memory: bool) -> None
         inside, around = _costs(memory)
     assert 0 < inside < 10**6
     assert 0 <= around < 10**6
+
+
+def test_a_profile_keeps_no_tensor_of_a_running_call_alive() -> None:
+    kept = []
+
+    class Doubling(gt.layers.Layer):
+        def call(self, x: Any) -> Any:
+            doubled = x * 2.0
+            seen = weakref.ref(doubled)
+            result = doubled + 1.0
+            del doubled
+            kept.append(seen())
+            return result
+
+    with gt.profile():
+        Doubling()(np.ones(3))
+    assert kept == [None]
