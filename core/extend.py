@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from ..hints import hinted as hinted
 from ..public import publish, publish_rest
-from .base.arguments import ADVICE as ADVICE
 from .base.arguments import LOADING_WEIGHTS as LOADING_WEIGHTS
 from .base.arguments import SAVING as SAVING
-from .base.arguments import unlike as unlike
+from .base.arguments import hinted_arguments as hinted_arguments
+from .base.arguments import to_use as to_use
 from .base.array_types import BINARY as BINARY
 from .base.array_types import COMPARISONS as COMPARISONS
 from .base.array_types import UNARY as UNARY

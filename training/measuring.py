@@ -10,9 +10,9 @@ from ..core.extend import (
     as_inputs,
     backend_of,
     flatten,
+    hinted_arguments,
     pack_like,
     scope_of,
-    unlike,
 )
 from .data import Batches, Examples, as_dataset, expected, first_batches
 from .names import MEANT, as_count, data_in_one
@@ -101,7 +101,7 @@ def evaluate(
     return trainer.evaluate(first_batches(dataset, steps))
 
 
-@unlike(MEANT)
+@hinted_arguments(MEANT)
 def predict(
     model: Module,
     x: Any,

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.extend import ADVICE, snake_case
+from ..core.extend import snake_case, to_use
 
 __all__ = [
     "MEANT",
@@ -128,7 +128,7 @@ def data_in_one(function: Callable[P, R]) -> Callable[P, R]:
         for key in kwargs.keys() - {"model", "data", *known}:
             instead = did_you_mean(key, known) + ", ".join(known)
             if key in MEANT:
-                instead = f"; {'' if MEANT[key].startswith(ADVICE) else 'use '}{MEANT[key]}"
+                instead = to_use(MEANT[key])
             raise TypeError(f"{name} takes no argument {key!r}{instead}")
         return function(*args, **kwargs)
 

@@ -10,9 +10,6 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: The beginning of a hint that names no argument or expression to use.
-ADVICE = "leave it out"
-
 _REPLACED = "leave it out: a file is replaced; test os.path.exists(path) to keep it"
 _FORMAT = "leave it out: the end of the path says the format"
 
@@ -32,7 +29,7 @@ SAVING = {
 }
 
 
-def unlike(instead: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def hinted_arguments(instead: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function say what to write instead of an argument that it does not take.
 
     Parameters
@@ -64,4 +61,9 @@ def _hint(key: str, known: Mapping[str, None], instead: Mapping[str, str]) -> st
     text = instead.get(key) or "".join(get_close_matches(key, known, 1, 0.75))
     if not text:
         return f"; it takes {', '.join(x for x in known if x != 'self')}"
-    return f"; {text}" if text.startswith(ADVICE) else f"; use {text}"
+    return to_use(text)
+
+
+def to_use(instead: str) -> str:
+    """Return a hint as the end of a message: what to use, or to leave the argument out."""
+    return f"; {instead}" if instead.startswith("leave it out") else f"; use {instead}"

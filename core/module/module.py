@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...hints import Lacking, hinted
-from ..base.arguments import LOADING_WEIGHTS, SAVING, unlike
+from ..base.arguments import LOADING_WEIGHTS, SAVING, hinted_arguments
 from ..base.context import is_noting, note_trainable
 from ..base.lifetimes import REPLACED
 from ..base.table import services
@@ -300,7 +300,7 @@ class Module:
                 variable.set_array(array)
         return self
 
-    @unlike(LOADING_WEIGHTS)
+    @hinted_arguments(LOADING_WEIGHTS)
     def load_weights(
         self,
         path: Any,
@@ -326,7 +326,7 @@ class Module:
             path, self, mapping=mapping, layout=layout, strict=strict, max_bytes=max_bytes
         )
 
-    @unlike(SAVING)
+    @hinted_arguments(SAVING)
     def save_weights(self, path: Any, *, layout: str = "gradtape") -> None:
         """Save the variables, without functions; see :func:`gradtape.save_weights`.
 

@@ -18,10 +18,10 @@ from ...core.extend import (
     Stream,
     Variable,
     freeze,
+    hinted_arguments,
     init_scope,
     registry,
     to_numpy,
-    unlike,
     warn_user,
 )
 from ...training import Optimizer
@@ -50,7 +50,7 @@ from .modules import MissingFunction, StateReader, check_restored, fixed, restor
 _MOST_CHECKS = 2**18
 
 
-@unlike(
+@hinted_arguments(
     {
         "compile": "leave it out: gradtape.training.fit takes optimizer, loss and metrics",
         "custom_objects": (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.extend import LOADING_WEIGHTS, Module, active_graph, unlike
+from ...core.extend import LOADING_WEIGHTS, Module, active_graph, hinted_arguments
 from ..container.limits import MAX_BYTES
 from .arrays import Arrays, of_arrays
 from .formats import open_arrays
@@ -18,7 +18,7 @@ from .plan import LoadPlan
 from .report import WeightsReport
 
 
-@unlike(LOADING_WEIGHTS)
+@hinted_arguments(LOADING_WEIGHTS)
 def load_weights(
     path: str | os.PathLike[str] | Mapping[str, Any],
     model: Module,

@@ -14,8 +14,8 @@ from ...core.extend import (
     Module,
     Stream,
     Variable,
+    hinted_arguments,
     is_unbuilt,
-    unlike,
     warn_of_hidden,
     warn_user,
 )
@@ -30,7 +30,7 @@ from .names import Names, WeightSlot, differing
 _ALONE = "the file holds weights alone"
 
 
-@unlike(SAVING)
+@hinted_arguments(SAVING)
 def save_weights(model: Module, path: str | os.PathLike[str], *, layout: str = "gradtape") -> None:
     """Save the variables of a model, without its functions and settings.
 

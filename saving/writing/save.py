@@ -17,9 +17,9 @@ from ...core.extend import (
     as_group_of_one,
     default_dtype,
     flatten,
+    hinted_arguments,
     init_scope,
     to_numpy,
-    unlike,
     warn_user,
 )
 from ..container.storage import storage_of
@@ -35,7 +35,7 @@ from .running import keeping_state
 ATTRIBUTES = {"format": FORMAT, "format_version": ".".join(map(str, VERSION))}
 
 
-@unlike(SAVING)
+@hinted_arguments(SAVING)
 def save(
     module: Module,
     path: str | os.PathLike[str],

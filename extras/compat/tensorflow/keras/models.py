@@ -12,7 +12,7 @@ import numpy as np
 
 import gradtape
 
-from ....core.extend import SAVING, flatten, map_structure, overridable, unlike, warn_user
+from ....core.extend import SAVING, flatten, hinted_arguments, map_structure, overridable, warn_user
 from ....layers.base.calls import takes_training
 from ....layers.model import Model as GraphModel
 from ....saving.records.formats import under_any_name
@@ -269,7 +269,7 @@ class Model(own_steps.Stepping, Layer, GraphModel):
         found = self.predict_step(map_structure(gradtape.as_tensor, x))
         return map_structure(lambda y: np.array(y.numpy()), found)
 
-    @unlike(_SAVING)
+    @hinted_arguments(_SAVING)
     def save(self, filepath: Any, overwrite: bool = True, zipped: bool | None = None) -> None:
         """Save to a file, creating its folders; see :func:`gradtape.save`. ``zipped`` is ignored.
 
@@ -466,7 +466,7 @@ _GOALS, _STEPS = "keras_compile", "keras_steps"
 
 
 @adapts("save")
-@unlike(_SAVING)
+@hinted_arguments(_SAVING)
 def save_model(
     model: Any, filepath: Any, overwrite: bool = True, zipped: bool | None = None
 ) -> None:
