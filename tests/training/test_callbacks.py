@@ -63,6 +63,9 @@ def test_another_training_begins_anew_and_a_resumed_one_goes_on() -> None:
     resumed.load_state_dict(state)
     assert run(resumed, [0.7, 0.8]) == 1
     assert resumed.best == 0.5
+    before = training.EarlyStopping()  # in a loop that has not set the model yet
+    before.load_state_dict({**state, "weights": [np.ones(2)]})
+    assert before.weights is not None
     plateau = training.ReduceLROnPlateau(patience=5)
     plateau.optimizer = training.SGD(0.1)
     run(plateau, [1.0, 2.0])

@@ -99,7 +99,7 @@ class EarlyStopping(MonitorCallback):
             If ``state`` is not a state of this class, or its weights do not fit the model.
         """
         weights = state["weights"]
-        if weights is not None:
+        if weights is not None and self.model is not None:  # a loop may set the model later
             shapes = [variable.shape for variable in self.model.variables]
             if type(weights) is not list or [np.shape(x) for x in weights] != shapes:
                 raise ValueError(f"EarlyStopping: weights are not arrays of shapes {shapes!s:.200}")
