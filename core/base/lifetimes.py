@@ -121,13 +121,16 @@ class Replaced:
 
     def __init__(self) -> None:
         self.count = 0
+        self._lock = RLock()
         self._last: WeakIdentityDict[int] = WeakIdentityDict()
 
     def note(self, objects: Iterable[Any]) -> None:
         """Note that other objects were set instead of these."""
-        self.count += 1
-        for x in objects:
-            self._last[x] = self.count
+        found = list(objects)
+        with self._lock:
+            for x in found:
+                self._last[x] = self.count + 1
+            self.count += 1  # now: who sees the number must find the objects
 
     def since(self, count: int, objects: Iterable[Any]) -> bool:
         """Return whether any of the objects was replaced after the first ``count`` times."""

@@ -29,18 +29,19 @@ class Called:
     _containers: list[Any]
 
     def __init__(self, modules: Sequence[Any]) -> None:
-        self._modules = modules
+        self._modules, count = modules, REPLACED.count
         self._held = self._now()
-        self._look()
+        self._look(count)
 
     @property
     def unchanged(self) -> bool:
         """Whether the modules hold the same variables and modules in the same places."""
-        if self._count != REPLACED.count:
+        count = REPLACED.count  # before looking: another thread may replace something meanwhile
+        if self._count != count:
             now = self._now()
             if len(now) != len(self._held) or not all(map(_is_same, now, self._held)):
                 return False
-            self._look()  # plain values may have come, or other lists with the same items
+            self._look(count)  # plain values may have come, or other lists with the same items
         for seen in self._containers:
             if not seen.is_same():
                 if not seen.holds_same():
@@ -52,8 +53,8 @@ class Called:
     def _now(self) -> list[tuple[str, Any]]:
         return [pair for module in self._modules for pair in module._gradtape_leaves()]
 
-    def _look(self) -> None:
-        self._count = REPLACED.count
+    def _look(self, count: int) -> None:
+        self._count = count
         self._containers = [x for y in self._modules for x in y._gradtape_containers()]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Called:

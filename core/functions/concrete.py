@@ -305,12 +305,13 @@ class ConcreteFunction(_PickledAsFile):
     @property
     def outdated(self) -> bool:
         """Whether its variables or the plugins changed, or something was frozen or thawed."""
-        if self.seen_replaced != REPLACED.count:
+        count = REPLACED.count  # before looking: another thread may replace something meanwhile
+        if self.seen_replaced != count:
             if self.of_other_plugins:
                 return True
             if REPLACED.since(self.seen_replaced, self.graph.variables):
                 return True
-            self.seen_replaced = REPLACED.count
+            self.seen_replaced = count
         return any(getattr(x, name) is not answer for x, name, answer in self.trained)
 
     @property
