@@ -21,10 +21,8 @@ from ..callbacks.callback import Callback
 
 __all__ = ["Snapshot", "is_plain", "load_attributes", "shared_attributes"]
 
-#: What ``fit`` sets itself.
-_SET_BY_FIT = ("model", "optimizer", "params", "measured", "own_steps", "_asks_to_stop")
-#: What ``fit`` calls, besides the methods of :class:`Callback`.
-_CALLED = ("state_dict", "load_state_dict", "on_batch_begin", "on_batch_end")
+#: What ``fit`` sets or calls, besides the attributes and methods of :class:`Callback`.
+_OF_FIT = ("_asks_to_stop", "state_dict", "load_state_dict", "on_batch_begin", "on_batch_end")
 
 
 class Snapshot:
@@ -167,8 +165,8 @@ def _is_own(name: Any) -> bool:
         type(name) is str
         and name.isidentifier()
         and not name.startswith(("__", "_gradtape"))
-        and name not in (*_SET_BY_FIT, *_CALLED)
-        and not callable(getattr(Callback, name, None))
+        and name not in _OF_FIT
+        and not hasattr(Callback, name)
     )
 
 
