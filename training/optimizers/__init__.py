@@ -25,7 +25,8 @@ __all__ += lbfgs.__all__
 
 def named() -> dict[str, type[Optimizer]]:
     """Return gradtape's optimizers by name, as their plugin provides them."""
-    return {name.lower(): globals()[name] for name in __all__ if name != "by_blocks"}
+    found = ((name.lower(), globals()[name]) for name in __all__)
+    return {name: kind for name, kind in found if isinstance(kind, type)}
 
 
 def get(optimizer: Any) -> Optimizer:
