@@ -1,9 +1,9 @@
 """The user's code, which gradtape only reads: its lines, and what it does with tensors' values.
 
-From the bottom up: :mod:`.frames` (the lines that run), :mod:`.instructions` (what they call, and
-what they write into), :mod:`.targets` (the arrays that they write into), :mod:`.uses` (what becomes
-of a value), :mod:`.sites` (where a tensor's value is read), :mod:`.written_arrays` (errors for
-tensors in NumPy arrays) and :mod:`.numpy_warnings`.
+From the bottom up, :mod:`.frames` finds the lines that run. :mod:`.instructions` reads what they
+call and write into, :mod:`.targets` the arrays that they write into, and :mod:`.uses` what becomes
+of a value. :mod:`.sites` describes reads of tensors' values. :mod:`.written_arrays` has the errors
+for tensors in NumPy arrays, and :mod:`.numpy_warnings` shows NumPy's warnings at the user's lines.
 """
 
 from .frames import Place as Place
