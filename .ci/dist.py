@@ -4,7 +4,8 @@ python .ci/dist.py dist          # needs build and twine; make dist installs the
 
 Both come from what git tracks, with the commit's date and one version of setuptools, so that
 everybody gets the same bytes from the same commit. setuptools writes the time into an sdist, so it
-is packed anew here.
+is packed anew here; and a wheel has the modes of the files that setuptools writes, so the umask is
+fixed. What has not been committed is an error once the files are there.
 """
 
 from __future__ import annotations
@@ -36,15 +37,30 @@ RELATIVE = re.compile(r"(?:\]\(|(?:src|srcset|href)=\")(?![a-z]+:)([^)\"\s]*)")
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
-def git(*arguments: str) -> str:
-    """Return what git prints; in an sdist there is none."""
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else ""
+def git(*arguments: str, root: Path = ROOT) -> str:
+    """Return what git prints; leave where there is no repository, as in an sdist."""
+    done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"distributions are built from a clone, and git says: {done.stderr.strip()}")
+    return done.stdout
+
+
+def tracked(root: Path = ROOT) -> set[str]:
+    """Return the files that git tracks, without its own."""
+    names = filter(None, git("ls-files", "-z", root=root).split("\0"))
+    return {name for name in names if not name.rpartition("/")[2].startswith(".git")}
+
+
+def uncommitted(root: Path = ROOT) -> list[str]:
+    """Tell which tracked files are not as in the commit."""
+    status = git("status", "--porcelain", "--untracked-files=no", root=root)
+    return [f"not committed: {line[3:]}" for line in status.splitlines()]
 
 
 def epoch() -> int:
     """Return the date of the commit, or what the environment says."""
-    return int(os.environ.get("SOURCE_DATE_EPOCH") or git("log", "-1", "--format=%ct") or 315532800)
+    told = os.environ.get("SOURCE_DATE_EPOCH")
+    return int(told or git("log", "-1", "--no-show-signature", "--format=%ct"))
 
 
 def pack_again(sdist: Path, date: int) -> None:
@@ -82,7 +98,7 @@ def build(out: Path, isolated: bool = True) -> list[Path]:
     with tempfile.TemporaryDirectory() as folder:
         environment = surroundings(Path(folder), date)
         source = Path(folder, "source")
-        for name in filter(None, git("ls-files", "-z").split("\0")):
+        for name in sorted(tracked()):
             if (ROOT / name).is_file():
                 (source / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(ROOT / name, source / name)
@@ -118,13 +134,14 @@ def problems_of_sdist(path: Path) -> list[str]:
     with tarfile.open(path) as held:
         names = {x.name.partition("/")[2] for x in held.getmembers() if x.isfile()}
     own = {"PKG-INFO", "setup.cfg", *(name for name in names if ".egg-info/" in name)}
-    tracked = set(filter(None, git("ls-files", "-z").split("\0"))) - {".gitignore"}
-    told = [f"{name} is not in git" for name in sorted(names - own - tracked) if tracked]
-    return told + [f"{name} is missing" for name in sorted(tracked - names)]
+    wanted = tracked()
+    told = [f"{name} is not in git" for name in sorted(names - own - wanted)]
+    return told + [f"{name} is missing" for name in sorted(wanted - names)]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Build twice into a folder; 1 if the two differ, or hold what they should not."""
+    os.umask(0o022)
     out = Path(arguments[0])
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
@@ -141,7 +158,7 @@ def main(arguments: Sequence[str]) -> int:
     if not same or len(again) != len(first):
         return 1
     wheel, sdist = sorted(first, key=lambda path: path.suffix != ".whl")
-    told = [*problems_of_wheel(wheel), *problems_of_sdist(sdist)]
+    told = [*problems_of_wheel(wheel), *problems_of_sdist(sdist), *uncommitted()]
     print("\n".join(told) or "contents as they should be")
     if told:
         return 1
