@@ -3,8 +3,8 @@
     python .ci/release_notes.py 0.2.0               # make release-notes VERSION=0.2.0 calls it
     python .ci/release_notes.py 0.2.0 2027-01-31    # another date than today
 
-The version goes into pyproject.toml, __init__.py and CITATION.cff, the date into CITATION.cff. It
-needs towncrier, and gradtape as an editable installation of this checkout.
+The version goes into pyproject.toml, __init__.py, CITATION.cff and SECURITY.md, the date into
+CITATION.cff. It needs towncrier, and gradtape as an editable installation of this checkout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = "tests/saving/releases/make_release_files.py"
-#: By file, the lines that state a version, and what takes their place.
+#: By file, the words that state a version, and what takes their place.
 LINES = {
     "pyproject.toml": (r'^version = ".*"$', 'version = "{version}"'),
     "__init__.py": (r'^__version__ = ".*"$', '__version__ = "{version}"'),
@@ -26,6 +26,7 @@ LINES = {
         r"^version: .*$(\ndate-released: .*$)?",
         "version: {version}\ndate-released: {date}",
     ),
+    "SECURITY.md": (r"latest minor version, now [\d.]+", "latest minor version, now {minor}"),
 }
 
 
@@ -33,7 +34,7 @@ def set_version(root: Path, version: str, date: str) -> None:
     """Write the version, and the date, into each file that states them."""
     for name, (line, new) in LINES.items():
         text = (root / name).read_text("utf-8")
-        told = new.format(version=version, date=date)
+        told = new.format(version=version, minor=version.rpartition(".")[0], date=date)
         text, count = re.subn(line, told, text, flags=re.MULTILINE)
         if count != 1:
             sys.exit(f"{name} has {count} lines for the version")

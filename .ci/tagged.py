@@ -2,7 +2,8 @@
 
 python .ci/tagged.py v0.2.0 https://host/owner/name > notes.md
 
-The notes are the version's section of the changelog. Its links get the repository's address.
+The notes are the version's section of the changelog. Its links get the repository's address. What
+is still in docs/changes is not in it, and is an error, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ def notes(root: Path, tag: str, address: str) -> str:
     title, _, section = changelog.partition("\n## ")[2].partition("\n")
     if not re.fullmatch(rf"{re.escape(version)} \(\d{{4}}-\d\d-\d\d\)", title):
         sys.exit(f"the changelog begins with {title!r}, and not with {version} and its date")
+    left = sorted(path.name for path in (root / "docs" / "changes").glob("+*.md"))
+    if left:
+        sys.exit(f"the changelog lacks what docs/changes has: {', '.join(left)}")
     text = section.partition("\n## ")[0].strip()
     parts = CODE.split(text)  # every second one is code
     target = f"]({address}/blob/{tag}/"

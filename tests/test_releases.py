@@ -50,6 +50,9 @@ def check_versions(root: Path) -> None:
     assert f'\n__version__ = "{version}"\n' in (root / "__init__.py").read_text("utf-8")
     citation = (root / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {version}\n" in citation
+    minor = version.rpartition(".")[0]
+    security = (root / "SECURITY.md").read_text("utf-8")
+    assert f"| the latest minor version, now {minor} | yes |" in security
     dates = re.findall(r"^date-released: (.*)$", citation, re.MULTILINE)
     sections = released(root)
     assert dates == [date for _, date in sections[:1]]
@@ -226,6 +229,22 @@ def test_a_distribution_is_built_by_one_version_of_setuptools(tmp_path: Path) ->
     assert int(version.partition(".")[0]) >= int(least.partition(">=")[2])
 
 
+def test_what_is_not_committed_is_told(tmp_path: Path) -> None:
+    git = DIST.git
+    with pytest.raises(SystemExit, match="built from a clone"):
+        DIST.tracked(tmp_path)
+    git("init", "--quiet", root=tmp_path)
+    for name in ("a.py", "b.py", ".gitignore", ".gitattributes"):
+        (tmp_path / name).write_text("a = 1\n", "utf-8")
+    git("add", "a.py", ".gitignore", ".gitattributes", root=tmp_path)
+    who = ("-c", "user.name=us", "-c", "user.email=us@example.org", "-c", "commit.gpgsign=false")
+    git(*who, "commit", "--quiet", "--message", "A", root=tmp_path)
+    assert DIST.tracked(tmp_path) == {"a.py"}
+    assert DIST.uncommitted(tmp_path) == []
+    (tmp_path / "a.py").write_text("a = 2\n", "utf-8")
+    assert DIST.uncommitted(tmp_path) == ["not committed: a.py"]
+
+
 def test_strays_in_a_wheel_are_told(tmp_path: Path) -> None:
     good = {"gradtape/__init__.py": "", "gradtape/py.typed": "", "gradtape/docs/guides/a.md": ""}
     information = "gradtape-1.0.dist-info"
@@ -360,6 +379,11 @@ def test_a_tag_is_compared_with_the_version(tmp_path: Path) -> None:
     ]:
         with pytest.raises(SystemExit, match=re.escape(why)):
             notes(tag, text)
+    left = tmp_path / "docs/changes/+late.fixed.md"
+    left.parent.mkdir(parents=True)
+    left.write_text("`gt.cos`.\n", "utf-8")
+    with pytest.raises(SystemExit, match=r"the changelog lacks .*late"):
+        notes("v1.2.3", new)
     with pytest.raises(SystemExit, match="say which tag"):
         main(["v1.2.3"])
 
