@@ -144,6 +144,7 @@ gradtape.Three.run: method (self, x: Any) -> None
 gradtape.Three: class (a: list[int] = <factory>) -> None
 gradtape.Five: class (NONE | ZERO)
 gradtape.six: function (**options: Unpack[Options]) -> None
+gradtape.seven: function (*x: Any, **unknown: Never) -> None
 gradtape.four: the same as gradtape.one
 """
 
@@ -152,16 +153,19 @@ def test_parameters_are_read() -> None:
     names = public.public(API)["names"]
     found = {name: public.call(told) for name, told in names.items()}
     assert found == {
-        "gradtape.one": (["", "a"], {"a": "1", "b": "None"}, False, False),
+        "gradtape.one": (["", "a"], {"a": "1", "b": "None"}, False, False, True, 1),
         "gradtape.nn.two": (
             ["x", "y", "name"],
             {"x": None, "y": None, "name": "None"},
             False,
             False,
+            False,
+            0,
         ),
-        "gradtape.Three.run": (["x"], {"x": None}, False, False),
-        "gradtape.Three": (["a"], {"a": "..."}, False, False),
-        "gradtape.six": ([], {}, False, True),
+        "gradtape.Three.run": (["x"], {"x": None}, False, False, False, 0),
+        "gradtape.Three": (["a"], {"a": "..."}, False, False, False, 0),
+        "gradtape.six": ([], {}, False, True, False, 0),
+        "gradtape.seven": ([], {}, True, False, False, 0),
         "gradtape.Five": None,
         "gradtape.four": None,
     }
@@ -217,6 +221,26 @@ def test_what_is_gone_is_found() -> None:
         ("(x, y, ", "(x, *, y, ", ["gradtape.nn.two(x, y, name) in this order"]),
         ("self, x: Any", "self, x: Any, y", ["gradtape.Three.run without y"]),
         ("class (a: list[int] = <factory>)", "int 3", ["gradtape.Three cannot be called"]),
+        ("*x: Any, **unknown: Never", "x: Any = ()", ["gradtape.seven(*more)"]),
+        (
+            ", **more: Any",
+            "",
+            ["gradtape.four(**more)", "gradtape.one(**more)"],
+        ),
+        ("**more: Any", "**more: Unpack[Options]", []),
+        (", **unknown: Never", "", []),
+        ("(x, /, a", "(x, a", []),
+        ("(x, /, a", "(x=0, /, a", []),
+        (
+            "(x, /, a",
+            "(x, z, /, a",
+            [
+                "gradtape.four with 1 arguments",
+                "gradtape.four(, a) in this order",
+                "gradtape.one with 1 arguments",
+                "gradtape.one(, a) in this order",
+            ],
+        ),
         ("self, x: Any", "self, x: Any, y=2, *, z=3", []),
         ("a: int = 1", "a: float = 1", []),
     ],
@@ -228,9 +252,8 @@ def test_a_call_that_would_mean_something_else_is_found(
     now, later = public.public(API), public.public(API.replace(old, new))
     assert public.altered(now, later, "") == sorted(told)
     if "called" not in "".join(told):
-        assert (
-            public.altered(now, later, "`gt.one`, `four`, `gt.nn.two`, `gt.Three.run(x, y)`") == []
-        )
+        changes = "`gt.one`, `four`, `gt.nn.two`, `gt.seven`, `gt.Three.run(x, y)`"
+        assert public.altered(now, later, changes) == []
 
 
 def test_what_is_public_can_be_recorded_until_there_is_a_tag(

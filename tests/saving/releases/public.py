@@ -26,6 +26,8 @@ class Call(NamedTuple):
     defaults: dict[str, str | None]
     takes_any: bool
     more: bool = False  # names that a TypedDict lists
+    takes_names: bool = False  # of any name
+    unnamed: int = 0  # how many without a name are required
 
 
 def call(told: str) -> Call | None:
@@ -50,8 +52,11 @@ def call(told: str) -> Call | None:
         del found[positional.pop(0)]
     named = {x: text for x, text in found.items() if x not in unnamed and x[0] != "_"}
     places = ["" if x in unnamed else x for x in positional]
-    more = given.kwarg is not None and "Unpack[" in ast.unparse(given.kwarg)
-    return Call(places, named, given.vararg is not None, more)
+    others = ast.unparse(given.kwarg) if given.kwarg else ": Never"
+    more = "Unpack[" in others
+    takes_names = not more and not others.endswith(": Never")
+    required = sum(text is None for x, text in found.items() if x in unnamed)
+    return Call(places, named, given.vararg is not None, more, takes_names, required)
 
 
 def options() -> dict[str, list[str]]:
@@ -136,7 +141,13 @@ def altered(old: dict[str, Any], new: dict[str, Any], changed: str) -> list[str]
         if not now:
             found.append(f"{name} cannot be called")
             continue
-        places = now.positions[: len(before.positions)]
+        if before.takes_any and not now.takes_any:
+            found.append(f"{name}(*more)")
+        if before.takes_names and not (now.takes_names or now.more):
+            found.append(f"{name}(**more)")
+        pairs = list(zip(before.positions, now.positions, strict=False))
+        places = [x and y for x, y in pairs]  # what had no name may get one
+        known_before = {*before.defaults, *(y for x, y in pairs if not x)}
         known = {*now.defaults, ""} >= {*before.positions}
         if places != before.positions and known and not now.takes_any:
             found.append(f"{name}({', '.join(before.positions)}) in this order")
@@ -144,7 +155,9 @@ def altered(old: dict[str, Any], new: dict[str, Any], changed: str) -> list[str]
             if default is not None and now.defaults.get(parameter, default) != default:
                 found.append(f"{name}({parameter}={default}) by default")
         needed = {x for x, default in now.defaults.items() if default is None}
-        found += [f"{name} without {x}" for x in sorted(needed - before.defaults.keys())]
+        found += [f"{name} without {x}" for x in sorted(needed - known_before)]
+        if now.unnamed > before.unnamed:
+            found.append(f"{name} with {before.unnamed} arguments")
     return sorted(found)
 
 
