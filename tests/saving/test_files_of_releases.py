@@ -256,6 +256,28 @@ def test_a_call_that_would_mean_something_else_is_found(
         assert public.altered(now, later, changes) == []
 
 
+def test_an_argument_of_a_command_that_would_mean_something_else_is_found() -> None:
+    old, new = public.public(API), public.public(API)
+    assert public.altered({**old, "arguments": {}}, new, "") == []  # nothing was recorded
+    taken = new["arguments"]
+    taken["gradtape demo"]["--epochs"]["default"] = "5"
+    taken["gradtape plugins"]["--check"]["values"] = "+"
+    taken["gradtape profile"]["--by"]["choices"].remove("op")
+    taken["gradtape profile"]["--by"]["choices"].append("more")
+    del taken["gradtape diff"]["argument 2"]
+    key = {"values": "None", "required": True, "default": "None", "choices": []}
+    taken["gradtape verify"] |= {"--key": key, "--more": {**key, "required": False}}
+    assert public.altered(old, new, "") == [
+        "gradtape demo --epochs has other default than 100",
+        "gradtape diff argument 2 is missing",
+        "gradtape plugins --check has other values than None",
+        "gradtape profile --by op",
+        "gradtape verify --key is required",
+    ]
+    told = "`gradtape demo --epochs`, `plugins --check`, `profile --by`, `verify --key`, `diff`"
+    assert public.altered(old, new, told) == []
+
+
 def test_what_is_public_can_be_recorded_until_there_is_a_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

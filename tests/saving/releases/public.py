@@ -59,21 +59,43 @@ def call(told: str) -> Call | None:
     return Call(places, named, given.vararg is not None, more, takes_names, required)
 
 
-def options() -> dict[str, list[str]]:
-    """Return the commands of gradtape, each with its options."""
+def actions() -> Iterator[tuple[str, argparse.Action]]:
+    """Give the commands of gradtape, each with what it can be given."""
     owner = gt.registry().owner
-    found: dict[str, list[str]] = {"gradtape": [*_VARIABLES]}
 
-    def walk(name: str, parser: argparse.ArgumentParser) -> None:
+    def walk(name: str, parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
         for action in parser._actions:
             if not isinstance(action, argparse._SubParsersAction):
-                found.setdefault(name, []).extend(action.option_strings)
+                yield name, action
                 continue
             for word, below in action.choices.items():
                 if name != "gradtape" or owner("command", word).distribution == "gradtape":
-                    walk(f"{name} {word}", below)
+                    yield from walk(f"{name} {word}", below)
 
-    walk("gradtape", commands.parser())
+    yield from walk("gradtape", commands.parser())
+
+
+def options() -> dict[str, list[str]]:
+    """Return the commands of gradtape, each with its options."""
+    found: dict[str, list[str]] = {"gradtape": [*_VARIABLES]}
+    for name, action in actions():
+        found.setdefault(name, []).extend(action.option_strings)
+    return found
+
+
+def arguments() -> dict[str, dict[str, Any]]:
+    """Return what each command takes: by option, or by position, how many values, and which."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, action in actions():
+        taken = found.setdefault(name, {})
+        unnamed = sum(key.startswith("argument ") for key in taken)
+        key = action.option_strings[-1] if action.option_strings else f"argument {unnamed + 1}"
+        taken[key] = {
+            "values": str(action.nargs),
+            "required": action.required,
+            "default": str(action.default),
+            "choices": sorted(map(str, action.choices or ())),
+        }
     return found
 
 
@@ -90,6 +112,7 @@ def public(api: str = API.read_text("utf-8")) -> dict[str, Any]:
     return {
         "names": names,
         "commands": options(),
+        "arguments": arguments(),
         "ops": sorted(ops),
         "hooks": hooks,
         "plugin": list(gt.plugin.API),
@@ -158,7 +181,25 @@ def altered(old: dict[str, Any], new: dict[str, Any], changed: str) -> list[str]
         found += [f"{name} without {x}" for x in sorted(needed - known_before)]
         if now.unnamed > before.unnamed:
             found.append(f"{name} with {before.unnamed} arguments")
+    for name, taken in old.get("arguments", {}).items():
+        for key, what in _taken_otherwise(taken, new["arguments"].get(name, {})):
+            if not {*name.split()[1:], *([key] if key[0] == "-" else ())} <= told:
+                found.append(f"{name} {key}{what}")
     return sorted(found)
+
+
+def _taken_otherwise(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give the arguments of a command that it takes in another way, with that way."""
+    for key, now in new.items():
+        before = old.get(key, {"required": False, "choices": []})
+        if now["required"] and not before["required"]:
+            yield key, " is required"
+        for what in ("default", "values"):
+            if now[what] != before.get(what, now[what]):
+                yield key, f" has other {what} than {before[what]}"
+        for lost in sorted({*before["choices"]} - {*now["choices"]} if now["choices"] else ()):
+            yield key, f" {lost}"
+    yield from ((key, " is missing") for key in old if key not in new and key[:1] != "-")
 
 
 def uncounted(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
