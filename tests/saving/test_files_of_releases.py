@@ -286,7 +286,9 @@ def test_what_is_public_can_be_recorded_until_there_is_a_tag(
     before = keeping.kept(folder / "expected.npz")
     keeping.keep(folder / "expected.npz", {**before, "public": np.zeros(1, "uint8")})
     script = runpy.run_path(str(HERE / "make_release_files.py"))
-    main = script["main"]
+    main, has_tag = script["main"], script["has_tag"]
+    # the tests also run where there is the tag, before the release is published
+    monkeypatch.setitem(main.__globals__, "has_tag", lambda version: False)
     assert main("--public", tmp_path) == 0
     after = keeping.kept(folder / "expected.npz")
     assert json.loads(after["public"].tobytes()) == json.loads(public.packed(public.public()))
@@ -295,6 +297,14 @@ def test_what_is_public_can_be_recorded_until_there_is_a_tag(
     monkeypatch.setitem(main.__globals__, "has_tag", lambda version: True)
     assert main("--public", tmp_path) == 1
     assert "is released" in capsys.readouterr().err
+    if shutil.which("git"):
+        monkeypatch.setitem(main.__globals__, "ROOT", tmp_path)
+        config = tmp_path / "config"
+        config.write_text("[user]\nname = us\nemail = us@example.org\n", "utf-8")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+        for command in ("init", "commit --allow-empty --message A", "tag v1.2.3"):
+            subprocess.run(["git", *command.split()], cwd=tmp_path, check=True, capture_output=True)
+        assert [has_tag(version) for version in ("1.2.3", "1.2.4")] == [True, False]
 
 
 def test_the_files_of_a_release_can_be_written(tmp_path: Path) -> None:
