@@ -46,9 +46,8 @@ def git(*arguments: str, root: Path = ROOT) -> str:
 
 
 def tracked(root: Path = ROOT) -> set[str]:
-    """Return the files that git tracks, without its own."""
-    names = filter(None, git("ls-files", "-z", root=root).split("\0"))
-    return {name for name in names if not name.rpartition("/")[2].startswith(".git")}
+    """Return the files that git tracks."""
+    return set(filter(None, git("ls-files", "-z", root=root).split("\0")))
 
 
 def uncommitted(root: Path = ROOT) -> list[str]:
