@@ -22,7 +22,7 @@ export PYTHONSAFEPATH := 1
 PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/$(BIN)/python -m pytest -q \
 	--numprocesses 2 --dist worksteal -o cache_dir=$(CACHE)/pytest --basetemp $(CACHE)/tests
 
-.PHONY: help demo test docs dist release-notes bench-history test-gpu coverage environment clean
+.PHONY: help demo test test-oldest docs dist release-notes bench-history test-gpu coverage environment clean
 
 help:
 	@head -5 Makefile | cut -c3-
@@ -41,6 +41,20 @@ test: environment
 	.venv-test/$(BIN)/python -c 'import gradtape; print("testing", gradtape.__file__); \
 		assert "site-packages" in gradtape.__file__'
 	$(PYTEST) --durations 10
+
+# the oldest libraries that pyproject.toml allows: they read, compute and train what a release has kept
+test-oldest:
+	$(PYTHON) -m venv --clear .venv-oldest
+	rm -rf build $(CACHE)/oldest
+	.venv-oldest/$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(CACHE)/oldest .
+	rm -rf build
+	.venv-oldest/$(BIN)/python -c 'import tomllib; \
+		told = tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]; \
+		print("\n".join(x.replace(">=", "==") + ".*" for x in told))' > $(CACHE)/oldest/constraints.txt
+	.venv-oldest/$(BIN)/python -m pip install --quiet --constraint $(CACHE)/oldest/constraints.txt \
+		$(CACHE)/oldest/gradtape-*.whl pytest hypothesis setuptools
+	OMP_NUM_THREADS=1 .venv-oldest/$(BIN)/python -m pytest -q -o cache_dir=$(CACHE)/pytest \
+		--basetemp $(CACHE)/tests-oldest tests/saving/test_files_of_releases.py
 
 # warnings are errors, and so is a link that leads nowhere. The installation takes one minute of a processor,
 # the site another, and its links a third of one
@@ -101,5 +115,5 @@ test-gpu:
 	env -u PYTHONSAFEPATH .venv-gpu/$(BIN)/python docs/benchmarks/gpu.py --out gpu-report.md
 
 clean:
-	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-history .venv-release .venv-test build demo-out dist \
+	rm -rf .cache .coverage .hypothesis .venv-demo .venv-dist .venv-docs .venv-gpu .venv-history .venv-oldest .venv-release .venv-test build demo-out dist \
 		docs-site gradtape.egg-info

@@ -313,12 +313,14 @@ def test_workflows_are_safe() -> None:
 
 def test_the_workflow_calls_what_a_developer_calls() -> None:
     text = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
-    targets = re.findall(r"run: make (\w+)", text)
-    assert {"test", "docs", "dist"} == set(targets)
-    assert set(targets) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M))
+    targets = re.findall(r"run: make ([\w-]+)", text)
+    assert {"test", "test-oldest", "docs", "dist"} == set(targets)
+    assert set(targets) <= set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     assert targets[0] == "test"
     least = PROJECT["project"]["requires-python"].removeprefix(">=")
     assert f'python: ["{least}", ' in text
+    oldest = text.partition("\n  oldest:\n")[2].partition("make test-oldest")[0]
+    assert f'python-version: "{least}"' in oldest
 
 
 def test_the_workflow_and_the_classifiers_have_the_same_pythons() -> None:
