@@ -91,9 +91,9 @@ def doctor_json(measure: bool = True) -> str:
 def show_versions() -> None:
     """Print the versions of Python, gradtape and its libraries, and the hardware in use.
 
-    Paste the output into a bug report. It is that of ``gradtape doctor --no-measure``: plugins,
-    backends, executors, BLAS and its threads, GPUs, and advice on what is wrong. The path of your
-    home folder is shortened to ``~``.
+    Paste the output into a bug report. ``gradtape doctor --no-measure`` prints the same: plugins,
+    backends, executors, BLAS and its threads, GPUs, and advice on problems. The path of your home
+    folder is shortened to ``~``.
 
     Examples
     --------

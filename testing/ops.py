@@ -24,6 +24,8 @@ def check_op(
 ) -> OpReport:
     """Check an op, or a function made of ops, on samples.
 
+    Every sample runs through these checks, and every run must leave its inputs unchanged:
+
     ==================  ============================================================================
     ``gradients``       the tape's gradients agree with finite differences (see
                         :func:`check_gradients`); an op without gradient rules gives None
@@ -53,8 +55,6 @@ def check_op(
                         the same values, unless the op raises an error there
     ==================  ============================================================================
 
-    Every run must leave its inputs unchanged.
-
     Parameters
     ----------
     op
@@ -65,14 +65,14 @@ def check_op(
     seed
         The seed of the random weights of the gradient checks; 0 by default.
     backends
-        The names of backends to run on, besides NumPy's. By default that of ``array-api-strict``,
-        the array API standard and no more, if this library is installed.
+        The names of backends to run on, besides NumPy's. By default ``array-api-strict``, which has
+        only the functions of the array API standard, if this library is installed.
 
     Returns
     -------
     OpReport
         A dictionary with the outcome of each check: ``"passed"`` if a sample passed it, otherwise
-        why it was skipped or refused. Its attribute ``ok`` says whether nothing was refused.
+        why it was skipped or refused. Its attribute ``ok`` is true if no check was refused.
 
     Raises
     ------

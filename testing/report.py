@@ -89,12 +89,12 @@ class Report:
 class OpReport(dict[str, str]):
     """The outcome of each check of :func:`check_op` by its name.
 
-    It is a dictionary. An outcome is ``"passed"`` if at least one sample passed the check, and
-    otherwise a reason. :func:`check_op` raises if anything is wrong, so a reason is one of two:
+    The report is a dictionary. An outcome is ``"passed"`` if at least one sample passed the check,
+    and otherwise a reason. :func:`check_op` raises if a check fails, so a reason is one of two:
 
     * ``"refused: ..."``: the op, or a backend, raised an error where an error is allowed.
     * Any other: the check does not apply to the op (``"not elementwise"``), a sample leaves it out,
-      or nothing is installed to run it on. There is nothing to do.
+      or no other backend is installed. You need not act.
 
     Parameters
     ----------

@@ -57,10 +57,11 @@ Elsewhere = Mapping[str, Mapping[Any, Any]]
 class Layer(Module):
     """Base class of layers.
 
-    A layer defines ``call(x, ...)`` (or ``__call__``), and ``build(input_shape)`` if it has
-    weights. ``build`` creates them with :meth:`add_weight`. It runs once, before the first call,
-    outside any trace or tape. A subclass returns the arguments of its constructor from
-    :meth:`get_config`.
+    A layer defines ``call(x, ...)`` (or ``__call__``), which gets a batch as a tensor of shape
+    ``(batch, ...)``, and may take ``training`` and ``mask``. A layer with weights also defines
+    ``build(input_shape)``, which creates them with :meth:`add_weight`. ``build`` runs once, before
+    the first call, outside any trace or tape. Keep the arguments of a subclass's constructor as
+    attributes of the same names: :meth:`get_config` then returns them.
 
     Parameters
     ----------
@@ -97,6 +98,8 @@ class Layer(Module):
     ...
     ...     def call(self, x):
     ...         return x * self.factor
+    >>> Scale()(gt.ones((2, 3))).shape
+    (2, 3)
     """
 
     _gradtape_internal = (

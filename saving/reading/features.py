@@ -32,10 +32,10 @@ __all__ = ["features"]
 
 
 def features(model: Module, before: str | Module) -> Module:
-    """Return what a loaded model computes before one of its parts, to put another part behind it.
+    """Return what a loaded model computes before one of its parts, to add another part after it.
 
-    A file holds no code, so a part of a class that is not here cannot be replaced: the graphs go on
-    with it. This function finds the call of the part in the graphs, and ends them there.
+    A file holds graphs instead of code, and the graphs contain every part, so a part cannot be
+    replaced. This function finds the call of the part in the graphs, and ends the graphs there.
 
     Parameters
     ----------
@@ -43,22 +43,22 @@ def features(model: Module, before: str | Module) -> Module:
         A module that :func:`gradtape.load` returned, of a class that no plugin provides.
     before
         The part, such as the last layer: a module inside, or its path as
-        :meth:`Module.named_leaves` returns it. It has weights, and its call takes one tensor.
+        :meth:`Module.named_leaves` returns it. It must have weights, and take one tensor.
 
     Returns
     -------
     Module
         Its call takes what the model's call takes, and returns the input of the part. It shares the
-        variables and modules before the part with ``model``: what happens to them in one happens
-        in the other.
+        variables and modules before the part with ``model``: training one changes the other.
 
     Raises
     ------
     TypeError
-        If ``model`` has Python code: then take or set its parts themselves.
+        If ``model`` has Python code: use or replace its parts directly.
     ValueError
-        If there is no such part, or its call is not found, or the model calls it several times; if
-        its result depends on the input's shape only; or if too many places look like its call.
+        If there is no such part, its call is not found, or the model calls it several times; if the
+        result of the part depends on the input's shape only; or if too many places look like its
+        call.
 
     Examples
     --------

@@ -25,8 +25,9 @@ def number_of(value: Any) -> float | None:
 class Callback:
     """Base class of callbacks: override the methods that you need.
 
-    The run ends if ``on_epoch_end`` returns ``True``. It ends after the current batch if a method
-    sets ``self.model.stop_training = True``.
+    Epochs and batches are counted from 0. ``logs`` maps names such as ``"loss"`` to floats. The run
+    ends if ``on_epoch_end`` returns ``True``. It ends after the current batch if a method sets
+    ``self.model.stop_training = True``.
 
     Attributes
     ----------
@@ -37,12 +38,16 @@ class Callback:
 
     Examples
     --------
-    >>> class Counter(gt.training.Callback):
-    ...     epochs = 0
+    >>> class Losses(gt.training.Callback):
+    ...     def on_train_begin(self):
+    ...         self.losses = []
     ...     def on_epoch_end(self, epoch, logs):
-    ...         self.epochs += 1
-    >>> Counter().epochs
-    0
+    ...         self.losses.append((epoch, logs["loss"]))
+    >>> seen, model = Losses(), gt.layers.Sequential([gt.layers.Dense(1)])
+    >>> x, y = np.zeros((4, 1)), np.ones((4, 1))
+    >>> run = gt.training.fit(model, (x, y), epochs=2, loss="mse", callbacks=[seen], verbose=0)
+    >>> [epoch for epoch, loss in seen.losses]
+    [0, 1]
     """
 
     _gradtape_internal = "measured own_steps"

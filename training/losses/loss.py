@@ -84,7 +84,18 @@ class Loss:
         return cls(**config)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Return a value per example."""
+        """Return a value per example.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            Labels and predictions of a batch, as the caller passed them. ``fit`` passes tensors.
+
+        Returns
+        -------
+        Tensor
+            The values, of shape ``(batch,)``, or with further axes such as time steps.
+        """
         raise NotImplementedError(f"{type(self).__name__}: define call(y_true, y_pred)")
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
@@ -98,6 +109,11 @@ class Loss:
             A factor for each example's value. The mean still divides by the number of values. If
             the predictions have a mask, because a layer of the model masks padding, padding counts
             neither in the sum nor in that number.
+
+        Returns
+        -------
+        Tensor
+            A scalar, or the values of :meth:`call` with ``reduction="none"``; at least ``float32``.
         """
         value, count = self.reduced(y_true, y_pred, sample_weight, self.reduction)
         noted = _COUNTS.get()

@@ -65,7 +65,9 @@ def _may_add(kind: type) -> bool:
 class Metric(Module):
     """Base class of metrics.
 
-    ``update_state`` adds a batch, and ``result`` returns the value for all batches since a reset.
+    ``update_state(y_true, y_pred, sample_weight=None)`` adds a batch, and ``result`` returns the
+    value for all batches since a reset. The state must be in variables: ``total`` and ``count``,
+    to which :meth:`add` adds, or those of :meth:`add_weight`.
 
     Parameters
     ----------
@@ -77,6 +79,22 @@ class Metric(Module):
     total, count : Variable
         The weighted sum of the values, and the sum of their weights; ``float64``, in which counts
         are exact.
+
+    Examples
+    --------
+    >>> class Largest(gt.training.metrics.Metric):
+    ...     def __init__(self, name=None):
+    ...         super().__init__(name)
+    ...         self.largest = self.add_weight((), name="largest")
+    ...     def update_state(self, y_true, y_pred, sample_weight=None):
+    ...         error = gt.max(gt.abs(y_pred - y_true)).astype("float64")
+    ...         self.largest.assign(gt.maximum(self.largest, error))
+    ...     def result(self):
+    ...         return self.largest.value
+    >>> metric = Largest()
+    >>> metric.update_state(gt.zeros((2, 1)), gt.constant([[1.0], [-3.0]]))
+    >>> metric.result().item()
+    3.0
     """
 
     _gradtape_internal = "meet_loss"
@@ -176,7 +194,15 @@ class Metric(Module):
         return self.result()
 
     def add(self, values: Any, sample_weight: Any = None) -> None:
-        """Add values to the total, and their number (or their weights) to the count."""
+        """Add values to the total, and their number (or their weights) to the count.
+
+        Parameters
+        ----------
+        values
+            Numbers of any shape, such as one per example.
+        sample_weight
+            Weights of the values, which broadcast to their shape; 1 by default.
+        """
         vars(self)["_gradtape_adds"] = True
         values = as_tensor(values).astype("float64")
         count = ops["ones_like"](values)

@@ -223,13 +223,27 @@ class Optimizer(Decaying):
     def update(
         self, value: Any, gradient: Any, state: Sequence[Any], settings: tuple[Any, ...]
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the new value and the new state.
+        """Return the new value and the new state of a variable.
 
-        The arguments are raw arrays or tensors, which must not be changed. Only arrays created here
-        may be updated in place. Compute with operators, gradtape's functions, or those of the
-        arrays' library. Each call gets one variable. If the formula is elementwise, mark it with
-        ``@gradtape.training.optimizers.by_blocks``: a call then gets many variables in one row,
-        which is faster.
+        The arguments are arrays of a backend in steps that run as Python, and tensors in traces. Do
+        not change them; only arrays created here may be updated in place. Compute with operators,
+        gradtape's functions, or those of the arrays' library. If the formula is elementwise, mark
+        it with ``@gradtape.training.optimizers.by_blocks``: a call then gets many variables in one
+        row, which is faster.
+
+        Parameters
+        ----------
+        value, gradient
+            The value and its gradient, clipped and averaged, of the variable's shape and dtype.
+        state
+            One array of this shape and dtype for each name in :attr:`slots`.
+        settings
+            What :meth:`settings` returned; the learning rate alone by default.
+
+        Returns
+        -------
+        tuple
+            The new value, and a tuple of the new state in the order of :attr:`slots`.
         """
         raise NotImplementedError(
             f"{type(self).__name__}: define update(value, gradient, state, settings), returning "

@@ -36,12 +36,15 @@ Array: TypeAlias = "NDArray[Any]"
 def by_blocks(update: Update) -> Update:
     """Mark an ``update`` that is elementwise, and depends only on its arguments and attributes.
 
-    gradtape then calls it with many variables in one row, which is faster.
+    gradtape then calls it with many variables of a dtype, flattened and joined to arrays of one
+    axis, which is faster. The first step compares the new value of a variable in such an array with
+    its value alone, and raises ``ValueError`` if they differ.
 
     Parameters
     ----------
     update
-        The method of a :class:`gradtape.training.Optimizer`.
+        The method of a :class:`gradtape.training.Optimizer`. Norms, means and shapes are not
+        elementwise.
 
     Returns
     -------

@@ -424,12 +424,12 @@ _NAMESPACE = _Namespace(public_package())
 
 
 def writable(x: Any) -> WritableArray:
-    """Return an array for code of other libraries that assigns to elements.
+    """Return a copy whose elements can be assigned to, with gradients.
 
-    A tensor never changes, and much code that follows the array API standard contains
-    ``x[index] = values``. The result is an array of the standard, with NumPy's views, whose
-    elements can be assigned to. ``x`` stays as it is, and gradients reach it. Functions of the
-    library return such arrays, which all of gradtape's functions accept. NumPy's ``copyto``,
+    A tensor never changes, but NumPy scripts and libraries contain ``x[index] = values``. The
+    result has NumPy's assignments, in-place operators and views, and follows the array API
+    standard. ``x`` stays as it is, and gradients reach it. Functions that get such an array first
+    return such arrays, which all of gradtape's functions accept. NumPy's ``copyto``,
     ``fill_diagonal``, ``put``, ``put_along_axis``, ``add.at`` and ``subtract.at`` write into such
     arrays. Results of ``einsum``, ``trim_zeros``, and ``real`` and ``imag`` of complex numbers, are
     always copies.
