@@ -273,7 +273,7 @@ def _integers(key: Any, *, shape: tuple[int, ...], low: int, high: int) -> Any:
     bound = high - low
     if not 0 < bound <= philox.MOST_INTEGERS:
         raise Refused(
-            f"op 'random_integers' draws from {bound} integers: XLA supports 2**32 at most"
+            f"op 'random_integers' draws from {bound} integers: XLA draws from fewer than 2**32"
         )
     return philox.integers(jnp, key, shape, low, high)
 
