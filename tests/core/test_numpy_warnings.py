@@ -118,6 +118,18 @@ def test_a_copy_of_the_filters_fits_nothing() -> None:
         assert module.match("gradtape.core") is None
 
 
+def test_a_filter_can_be_made_of_the_patterns() -> None:
+    show_at_users_lines()
+    (ours,) = [x for x in warnings.filters if type(x[3]).__module__.startswith("gradtape")]
+    action, text, category, module, line = ours
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        # as scikit-learn does in the process that started its workers
+        warnings.filterwarnings(action, text.pattern, category, module.pattern, line)
+        warnings.warn("overflow encountered in exp", RuntimeWarning, stacklevel=1)
+    assert len(caught) == 1
+
+
 def test_a_compiled_function_that_warned_ends(tmp_path: Path) -> None:
     run = """\
 import gc, types

@@ -5,9 +5,10 @@ its filters before it shows a warning. The last of them, which counts only where
 warns again at the line of the user's code that ran the op.
 
 Filters are of the whole process, and other libraries copy them: scikit-learn sends them to its
-worker processes. The patterns here therefore fit NumPy's texts in kernels only, and a copy of them
-fits nothing. Where a program drops the filter (``warnings.resetwarnings()``, or an import of
-gradtape inside ``catch_warnings``), warnings name the kernels.
+worker processes, and in the same process makes filters of their ``pattern``. The patterns here
+therefore fit NumPy's texts in kernels only, and a copy of them fits nothing. Where a program drops
+the filter (``warnings.resetwarnings()``, or an import of gradtape inside ``catch_warnings``),
+warnings name the kernels.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ _NUMPYS = re.compile(r"(divide by zero|overflow|underflow|invalid value) encount
 class _Pattern:
     """What a filter has instead of a regular expression."""
 
+    #: The regular expression of copies, which fits nothing.
+    pattern = r"(?!)"
+
     def __reduce__(self) -> Any:
-        return re.compile, (r"(?!)",)
+        return re.compile, (self.pattern,)
 
 
 class _Text(_Pattern, threading.local):
