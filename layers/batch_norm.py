@@ -188,6 +188,11 @@ class BatchNorm(Layer, saved_as="layers.BatchNorm"):
         own = ("gamma",) * self.scale + ("beta",) * self.center
         return (*own, "moving_mean", "moving_variance")
 
+    @property
+    def averaged_on_ranks(self) -> tuple[str, ...]:
+        """The moving statistics, unless the layer is ``synchronized``."""
+        return () if self.synchronized else ("moving_mean", "moving_variance")
+
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
         """Return an input shape with as many channels as the weights."""
         channels = next((shape for shape in shapes.values() if len(shape) == 1), None)

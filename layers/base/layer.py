@@ -106,8 +106,8 @@ class Layer(Module):
         "build_for_weights check_restored given_dtype hands_masks rules_given takes_policy"
     )
     _gradtape_hooks = (
-        "add_loss add_weight build build_part built compute_mask computes_in_float32 "
-        "defaults_elsewhere get_config keeps_mask makes_mask mark_built names_elsewhere ruled "
+        "add_loss add_weight averaged_on_ranks build build_part built compute_mask "
+        "computes_in_float32 defaults_elsewhere get_config keeps_mask makes_mask mark_built names_elsewhere ruled "
         "shape_for_weights state_names takes_integers takes_one weight_names"
     )
 
@@ -228,6 +228,14 @@ class Layer(Module):
     @property
     def state_names(self) -> tuple[str, ...]:
         """The names of random states that ``build`` creates; weight files may lack them."""
+        return ()
+
+    @property
+    def averaged_on_ranks(self) -> tuple[str, ...]:
+        """The names of weights to which a rank assigns statistics of its own examples.
+
+        ``fit`` on several ranks averages these weights after an epoch and before a checkpoint.
+        """
         return ()
 
     def shape_for_weights(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:

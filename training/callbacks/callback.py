@@ -54,11 +54,13 @@ class Callback:
     _gradtape_hooks = (
         "load_state_dict on_epoch_begin on_epoch_end on_test_batch_begin on_test_batch_end "
         "on_test_begin on_test_end on_train_batch_begin on_train_batch_end on_train_begin "
-        "on_train_end state_dict"
+        "on_train_end state_dict writes_files"
     )
 
     model: Any = None
     optimizer: Any = None
+    #: Whether it writes files, so that in a job of several ranks it belongs to rank 0 alone.
+    writes_files: ClassVar[bool] = False
     #: The settings of the run: its ``epochs``, its ``steps`` in an epoch (None if unknown) and
     #: ``verbose``.
     params: ClassVar[dict[str, Any]] = {}

@@ -69,6 +69,7 @@ class ModelCheckpoint(MonitorCallback):
     """
 
     kept = ("best", "batches")
+    writes_files = True
 
     def __init__(
         self,
@@ -223,6 +224,8 @@ class CSVLogger(Callback):
     ','
     """
 
+    writes_files = True
+
     def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = str(filename), separator, bool(append)
         self._columns: list[str] | None = None
@@ -317,6 +320,8 @@ class TensorBoard(Callback):
     >>> gt.training.TensorBoard("runs/first").log_dir
     'runs/first'
     """
+
+    writes_files = True
 
     def __init__(
         self, log_dir: Any = "logs", histogram_freq: int = 0, *, update_freq: int | str = "epoch"

@@ -35,7 +35,6 @@ from ...core.extend import (
 from ...data import sharding_of
 from ...distributed import Group
 from ...distributed.agreement import agree, compare
-from ..callbacks import CSVLogger, ModelCheckpoint, TensorBoard
 from ..data import Examples
 from ..ranks import ALONE, BatchLayout, DeferredInterrupt, RankPart, SingleRank
 
@@ -61,8 +60,7 @@ class TrainingRanks(SingleRank):
 
     def callbacks(self, callbacks: list[Any]) -> list[Any]:
         """Return all callbacks on rank 0; on other ranks, those that write no files."""
-        writers = (CSVLogger, ModelCheckpoint, TensorBoard)
-        return [x for x in callbacks if self.first or not isinstance(x, writers)]
+        return [x for x in callbacks if self.first or not getattr(x, "writes_files", False)]
 
     # -- shares --------------------------------------------------------------------------------
 

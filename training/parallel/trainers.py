@@ -40,7 +40,7 @@ from ...core.extend import (
 from ...distributed import broadcast_variables
 from ...distributed.agreement import agree_on_graph
 from ...distributed.reduction import Reduction
-from ...layers import BatchNorm, keep_mask, mask_of
+from ...layers import keep_mask, mask_of
 from ...plugins.ops.random.functions import shared
 from ..checks import FirstBatchChecks, whats_not_finite
 from ..loss_scaling import LossScaleOptimizer
@@ -137,14 +137,20 @@ class ParallelTrainer(Trainer):
             If ranks have diverged. The message names them.
         """
         super().settle()
-        layers = (x for x in (self.model, *self.model.submodules) if isinstance(x, BatchNorm))
-        apart = [x for x in layers if not x.synchronized and x.built]
-        self.ranks.average([v for x in apart for v in (x.moving_mean, x.moving_variance)])
+        self.ranks.average(
+            [
+                vars(layer)[name]
+                for layer in (self.model, *self.model.submodules)
+                for name in getattr(layer, "averaged_on_ranks", ())
+                if name in vars(layer)  # a layer that was not called has no statistics
+            ]
+        )
         self.ranks.compare(
             "weights",
             "they diverged. Causes are a callback that sets a different value on each rank, code "
             "in the step whose result differs, such as NumPy's random numbers, and a layer that "
-            "assigns a statistic of the rank's own examples. No checkpoint was written",
+            "assigns a statistic of the rank's own examples to a weight that averaged_on_ranks "
+            "does not name. No checkpoint was written",
             [variable.array for variable in self.held()],
         )
 

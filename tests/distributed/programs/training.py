@@ -304,6 +304,14 @@ def decisions() -> dict[str, Any]:
     written = gt.training.CSVLogger(os.path.join(where, "written.csv"))
     options = {"verbose": False, "distributed": group, "batch_size": 4 * SIZE}
     fit(network(), (X, Y), epochs=1, callbacks=[written], **options)
+
+    class Note(gt.training.Callback):
+        writes_files = True
+
+        def on_train_end(self) -> None:
+            Path(where, f"note-of-{RANK}").touch()
+
+    fit(network(), (X, Y), epochs=1, callbacks=[Note()], **options)
     group.barrier()
     # one rank saves, with what it computes for the file
     if RANK == 0:
@@ -409,9 +417,21 @@ def unlike() -> dict[str, Any]:
 
 def statistics() -> dict[str, Any]:
     """Moving statistics of layers that are not synchronized are averaged, not refused."""
+
+    class Means(gt.layers.Layer):
+        averaged_on_ranks = ("seen",)
+
+        def build(self, shape: Any) -> None:
+            self.seen = self.add_weight((8,), "zeros", "seen", trainable=False)
+
+        def call(self, x: Any, training: bool = False) -> Any:
+            if training:
+                self.seen.assign(gt.mean(x, axis=0))
+            return x
+
     gt.random.set_seed(1)
-    norm = gt.layers.BatchNorm(momentum=0.5)
-    model = gt.layers.Sequential([norm, gt.layers.Dense(3)])
+    means, norm = Means(), gt.layers.BatchNorm(momentum=0.5)
+    model = gt.layers.Sequential([means, norm, gt.layers.Dense(3)])
     path = os.path.join(folder(), "run.h5")
     data = (X[: 4 * SIZE], Y[: 4 * SIZE])
     options = {"batch_size": 4 * SIZE, "shuffle": False, "verbose": False, "distributed": group}
@@ -419,6 +439,7 @@ def statistics() -> dict[str, Any]:
     parts = X[: 4 * SIZE].reshape(SIZE, 4, 8)
     return {
         "mean": apart(norm.moving_mean.numpy(), parts.mean(1).mean(0) / 2),
+        "own": apart(means.seen.numpy(), parts.mean(1).mean(0)),
         "variance": apart(norm.moving_variance.numpy(), 0.5 + parts.var(1).mean(0) / 2),
         "alike": alike([v.numpy() for v in model.variables]),
     }
