@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from math import nan
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..base.context import active_graph, active_tapes, recording_to
 from ..base.dtypes import SCALARS
@@ -35,6 +36,7 @@ from .batched import (
     running_levels,
     seen_rows,
 )
+from .checks import CheckedRule
 
 __all__: list[str] = []
 
@@ -211,7 +213,7 @@ def _followed(op: Op, inputs: Sequence[Any], level: int, params: dict[str, Any])
         return op.batch.fn(*inputs, **settings)
     batched = [type(x) is Tensor and has_level(x.array, level) for x in inputs]
     inner = [UNHIDE(x, x, level=level) if b else x for x, b in zip(inputs, batched, strict=True)]
-    rule: Any = op.batch or by_loop
+    rule: Any = _rule_of(op)
     found = rule(op, inner, batched, settings)
     if type(found) is not list and type(found) is not tuple:
         return found.array if type(found) is Shared else Op.__call__(HIDE, found, level=level)
@@ -222,11 +224,26 @@ def _followed(op: Op, inputs: Sequence[Any], level: int, params: dict[str, Any])
     return [Op.__call__(HIDE, y, level=level) for y in whole]
 
 
+# the batching rules of ops that are not verified, by op
+_checked_rules: WeakKeyDictionary[Any, CheckedRule] = WeakKeyDictionary()
+
+
+def _rule_of(op: Op) -> Callable[..., Any]:
+    """Return the function that is the batching rule of an op, with checks of what it returns."""
+    rule: Any = op.batch or by_loop
+    if op.verified or rule is by_loop or not callable(rule):
+        return rule
+    known = _checked_rules.get(op.original)
+    if known is None or known.rule is not rule:
+        known = _checked_rules[op.original] = CheckedRule(rule)
+    return known
+
+
 def _applied(op: Op) -> Callable[..., Any]:
     if type(op.batch) is Composed:
         words, settings = op.batch.fn, op.defaults
         return lambda *arrays, **params: _alike(words(*arrays, **{**settings, **params}))
-    rule: Any = elementwise if op.batch == "elementwise" else op.batch or by_loop
+    rule: Any = elementwise if op.batch == "elementwise" else _rule_of(op)
     plain = rule is elementwise
     defaults = op.defaults
 

@@ -31,6 +31,7 @@ from ..base.table import ops
 from ..base.user_code import user_line
 from ..errors import TraceError
 from ..ops.dispatch import is_transformed, register_array_type, to_numpy
+from ..ops.rule import checked_form
 from ..tensors.op import Op
 from .nodes import (
     BaseGraph,
@@ -513,12 +514,20 @@ def _inferred(op: Op, inputs: Sequence[Any], settings: dict[str, Any]) -> Any:
         raise TraceError(f"op {op.name!r} has no shape rule (infer=), so it cannot be traced")
     specs = [x if type(x) in SCALARS else _spec_of(x) for x in inputs]
     try:
-        return op.infer(*specs, **settings)
+        return checked_form(op, op.infer(*specs, **settings))
     except OpenSize:
         for spec in specs:
             if isinstance(spec, InputSpec):
                 spec.shape = without_expressions(spec.shape)
-        return op.infer(*specs, **settings)
+        return checked_form(op, op.infer(*specs, **settings))
+    except AttributeError as error:
+        numbers = [x for x in inputs if type(x) in SCALARS]
+        if not numbers or not str(error).startswith(f"{type(numbers[0]).__name__!r} object"):
+            raise
+        raise TraceError(
+            f"{op.name}: its shape rule receives the Python number {numbers[0]!r} as it is, "
+            f"and fails ({error}); a number has the shape (): getattr(x, 'shape', ())"
+        ) from error
     except TypeError as error:
         ranked = [getattr(spec, "shape", ()) is not None for spec in specs]
         if all(ranked) or "NoneType" not in str(error):

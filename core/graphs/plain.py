@@ -13,7 +13,7 @@ from ..base.sizes import has_unknown_sizes
 from ..errors import BackendUnavailable, DistributedError, PluginError
 from ..ops.backend import Backend
 from ..ops.dispatch import backend_for_type, current_backend, scope_of, settled
-from ..ops.kernels import reporting_kernel
+from ..ops.kernels import FirstRun, reporting_kernel
 from ..tensors.assignment import set_arrays
 from ..tensors.op import BinaryOp, Op
 from .graph import Graph
@@ -266,7 +266,14 @@ def _expression(
     kernel = kernel_of(node, owner)
     if reporting:
         kernel = reporting_kernel(node.op.name, owner, kernel)
-    return f"{_bind(scope, 'k', kernel)}({', '.join(arguments)})"
+    elif (
+        isinstance(node.op, Op) and not node.op.verified and owner.name not in node.op.original.held
+    ):
+        kernel = FirstRun(node.op.original, owner, kernel, node.outputs)
+    name = _bind(scope, "k", kernel)
+    if type(kernel) is FirstRun:
+        kernel.note_lookup(scope, name)
+    return f"{name}({', '.join(arguments)})"
 
 
 def kernel_of(node: Node, owner: Backend) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from ..errors import BackendMismatch, GradientError
 from .dispatch import shape_witness
 from .primitive import Primitive
 from .rule import Rule, inferred, remember
+from .unchanged import Unchanged
 
 
 def check_rules(op: Primitive) -> None:
@@ -80,17 +81,34 @@ class _OnTensors:
     then on it receives tensors, so that rules which need none stay as fast as the arrays are.
     """
 
-    __slots__ = ("__weakref__", "fn", "needed")
+    __slots__ = ("__weakref__", "fn", "looks", "name", "needed")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
+    def __init__(self, fn: Callable[..., Any], op: Primitive) -> None:
+        self.fn, self.name = fn, op.name
         self.needed = False
+        #: Whether the next run shows whether the rule writes into arrays.
+        self.looks = True
+
+    def _run(self, g: Any, *args: Any, **keywords: Any) -> Any:
+        """Return what the rule returns; raise if its first run writes into an array."""
+        if not self.looks:
+            return self.fn(g, *args, **keywords)
+        before = Unchanged((g, *args))
+        found = self.fn(g, *args, **keywords)
+        if not before.holds():
+            raise GradientError(
+                f"op {self.name!r}: its gradient rule wrote into the upstream gradient, or into an "
+                "input or output of the op, which tensors hold; let it compute new arrays "
+                "(g = g * 2 instead of g *= 2)"
+            )
+        self.looks = False
+        return found
 
     def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
         on_arrays = not _contain_tensors(g)
         if not (self.needed and on_arrays):
             try:
-                found = self.fn(g, *args, **keywords)
+                found = self._run(g, *args, **keywords)
             except BackendMismatch:
                 if not on_arrays:
                     raise
@@ -108,7 +126,7 @@ class _FirstRuns(_OnTensors):
     __slots__ = ("op", "rule")
 
     def __init__(self, op: Primitive, rule: Rule) -> None:
-        super().__init__(rule.fn)
+        super().__init__(rule.fn, op)
         self.op, self.rule = op, rule
 
     def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
@@ -141,7 +159,7 @@ def _as_arrays(value: Any) -> Any:
 
 
 def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    fn = _OnTensors(fn)
+    fn = _OnTensors(fn, op)
 
     def rule(g: Any, *picked: Any, **keywords: Any) -> Any:
         gradient, x = fn(g, *picked[:-1], **keywords), picked[-1]
@@ -155,7 +173,7 @@ def _checked(op: Primitive, name: str, fn: Callable[..., Any]) -> Callable[..., 
 
 
 def _checked_vjp(op: Primitive, vjp: Callable[..., Any]) -> Callable[..., Any]:
-    run = _OnTensors(vjp)
+    run = _OnTensors(vjp, op)
 
     def checked(
         gs: Any, inputs: Sequence[Any], outputs: Any, needed: Sequence[bool], **params: Any
@@ -205,7 +223,7 @@ def _blame_inputs(
 
 
 def _checked_together(op: Primitive, together: Callable[..., Any]) -> Callable[..., Any]:
-    run = _OnTensors(lambda gs, inputs, *, params: together(gs, inputs, params))
+    run = _OnTensors(lambda gs, inputs, *, params: together(gs, inputs, params), op)
 
     def checked(gs: Any, inputs: Sequence[Any], params: Any) -> Any:
         return _checked_gradient(op, op.inputs[0], run(gs, inputs, params=params), inputs[0][0])
@@ -256,7 +274,10 @@ def _check_shape(op: Primitive, name: str, gradient: Any, like: Any) -> None:
         )
     got, want = gradient.shape, like.shape
     if shapes_differ(got, want):
+        broadcast = "sum it with F.unbroadcast_like" if op.vjp else "say broadcasts=True"
+        hint = "" if op.broadcasts else f"if the op's inputs broadcast, {broadcast}; "
         raise GradientError(
             f"op {op.name!r}: the gradient rule of {name!r} returned shape {got}, but it must "
-            f"return shape {want}; if the op's inputs do not match, its kernel must refuse them"
+            f"return shape {want}; {hint if len(op.inputs) > 1 else ''}if the op's inputs do not "
+            "match, its kernel must refuse them"
         )

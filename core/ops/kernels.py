@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.array_types import ArrayHandle, describe
-from ..base.dtypes import SCALARS, numpy_dtype
+from ..base.dtypes import DTYPES, SCALARS, numpy_dtype
 from ..base.observers import Watcher, watcher
 from ..base.positions import NUMPY
 from ..base.sizes import shapes_differ
@@ -23,12 +23,13 @@ from ..errors import PluginError
 from .backend import Backend
 from .dispatch import backend_for_type, transforms
 from .rule import inferred
+from .unchanged import Unchanged
 
 if TYPE_CHECKING:
     from .primitive import Primitive
 
-#: The bytes of the largest input that is compared with a copy after the first run of a kernel.
-_COMPARED = 1 << 20
+#: The bytes of the largest input that is copied, to see whether an identity changes it.
+_COPIED = 1 << 20
 
 
 def native_kernel(op: Primitive, backend: Backend) -> Callable[..., Any] | None:
@@ -158,14 +159,18 @@ def checked_result(
     """Return an op's kernel that raises if its result is not what the record says."""
 
     def run(*arrays: Any, **params: Any) -> Any:
-        before = [np.array(x) if _compares(op, x) else x for x in arrays]
+        before = None if _is_verified(op, backend) else Unchanged(arrays)
+        first = np.array(arrays[0]) if op.identity and _is_small(arrays[0]) else None
         result = kernel(*arrays, **params)
         try:
             parts = _parts(op, backend, result)
-            _check_traits(op, before, arrays, parts)
-            specs = _inferred(op, arrays, params)
-            if specs is not None:
+            _check_inputs(op, before)
+            _check_traits(op, first, arrays, parts)
+            found = _inferred(op, arrays, params)
+            if found is not None:
+                specs = found if isinstance(found, list) else [found]
                 check_specs(op, backend, parts, specs)
+                _check_several(op, isinstance(found, list), result)
                 op.held.add(backend.name)
         except PluginError:
             op.forget_made()  # so that the next call is compared, too
@@ -203,14 +208,31 @@ class FirstRun:
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """Run the kernel, and check its results; a correct one is copied to ``out``."""
+        verified = _is_verified(self._op, self._backend)
+        before = None if verified else Unchanged(arrays)
         result = self.kernel(*arrays)
         parts = _parts(self._op, self._backend, result)
+        _check_inputs(self._op, before)
         check_specs(self._op, self._backend, parts, [(x.shape, x.dtype) for x in self._specs])
+        if out is not None and not verified:
+            self._check_out(arrays, result, out)
         for scope, name in self._places:
             scope[name] = self.kernel
         if out is not None:
             out[...] = result
         return result
+
+    def _check_out(self, arrays: Sequence[Any], result: Any, out: Any) -> None:
+        """Raise if the kernel does not write its result into an array that it receives."""
+        out[...] = (
+            ~result if result.dtype.kind == "b" else result + 1
+        )  # no result that it may leave
+        returned = self.kernel(*arrays, out=out)
+        if returned is not out or not np.allclose(out, result, equal_nan=True):
+            raise PluginError(
+                f"op {self._op.name!r}: its kernel for the backend {self._backend.name!r} has a "
+                "parameter 'out', but does not write its result into it and return it"
+            )
 
 
 def check_specs(
@@ -261,13 +283,58 @@ def _parts(op: Primitive, backend: Backend, result: Any) -> list[Any]:
                 f"{whose}; compute with the namespace that it receives first, or say host=True if "
                 "it is for NumPy arrays only"
             )
+        if not _is_verified(op, backend):
+            _check_numbers(op, backend, part)
     return parts
 
 
-def _compares(op: Primitive, value: Any) -> bool:
-    """Return whether to keep a copy of an input, which the kernel must not change."""
-    small = type(value) is np.ndarray and value.nbytes <= _COMPARED
-    return small and (op.identity or not op.verified)
+def _is_verified(op: Primitive, backend: Backend) -> bool:
+    """Return whether the author of a kernel has checked it, so that no run needs to."""
+    return op.verified and registry().replaced(op.name, backend.name) is None
+
+
+def _is_small(value: Any) -> bool:
+    return type(value) is np.ndarray and value.nbytes <= _COPIED
+
+
+def _check_numbers(op: Primitive, backend: Backend, part: Any) -> None:
+    """Raise if a result is no array of numbers that tensors can have."""
+    dtype = numpy_dtype(part.dtype)
+    if type(dtype) not in DTYPES or not dtype.isnative:
+        raise PluginError(
+            f"op {op.name!r}: its kernel returned an array of dtype {dtype}, which tensors cannot "
+            "have; let it return booleans, integers, floats or complex numbers in the machine's "
+            "byte order"
+        )
+    if backend.xp is NUMPY and isinstance(part, np.ndarray) and type(part) is not np.ndarray:
+        raise PluginError(
+            f"op {op.name!r}: its kernel returned a {type(part).__name__}, whose operators differ "
+            "from those of NumPy's arrays; let it return numpy.asarray(...) of the result"
+        )
+
+
+def _check_several(op: Primitive, several: bool, result: Any) -> None:
+    """Raise if eager calls would return a list and traces a tensor, or the other way around."""
+    if several is (type(result) in (tuple, list)):
+        return
+    told = (
+        "a list, which is for several outputs, but its kernel returned one array"
+        if several
+        else "one shape and dtype, but its kernel returned a tuple or list of outputs"
+    )
+    raise PluginError(
+        f"op {op.name!r}: its shape rule (infer=) returned {told}; calls would return a list, or "
+        "traces would, but not both"
+    )
+
+
+def _check_inputs(op: Primitive, before: Unchanged | None) -> None:
+    """Raise if the kernel changed an input."""
+    if before is not None and not before.holds():
+        raise PluginError(
+            f"op {op.name!r}: its kernel wrote into an input, which a tensor holds; let it "
+            "compute a new array"
+        )
 
 
 def _is_array(value: Any) -> bool:
@@ -276,18 +343,9 @@ def _is_array(value: Any) -> bool:
     )
 
 
-def _check_traits(
-    op: Primitive, before: Sequence[Any], arrays: Sequence[Any], parts: Sequence[Any]
-) -> None:
-    """Raise if the kernel changed an input, or ``identity`` or ``view=False`` does not hold."""
-    for copy, x in zip(before, arrays, strict=True):
-        if copy is not x and copy.tobytes() != x.tobytes():
-            raise PluginError(
-                f"op {op.name!r}: its kernel wrote into an input, which a tensor holds; let it "
-                "compute a new array"
-            )
-    first = before[0] if before else None
-    if op.identity and type(first) is np.ndarray and type(parts[0]) is np.ndarray:
+def _check_traits(op: Primitive, first: Any, arrays: Sequence[Any], parts: Sequence[Any]) -> None:
+    """Raise if ``identity`` or ``view=False`` does not hold; ``first`` is a copy of an input."""
+    if first is not None and type(parts[0]) is np.ndarray:
         same = first.dtype == parts[0].dtype and first.shape == parts[0].shape
         if not same or first.tobytes() != parts[0].tobytes():
             raise PluginError(
@@ -305,13 +363,14 @@ def _check_traits(
                 )
 
 
-def _inferred(op: Primitive, arrays: Sequence[Any], params: Any) -> list[tuple[Any, Any]] | None:
+def _inferred(op: Primitive, arrays: Sequence[Any], params: Any) -> Any:
     """Return what the shape rule says; None if there is none, or if it refuses."""
     sizes = [n for x in arrays if type(x) not in SCALARS for n in x.shape]
     if op.infer is None or op.effect or any(type(n) is not int for n in sizes):
         return None  # a compiler's symbols for sizes
     try:
-        found = inferred(op, arrays, params)
+        return inferred(op, arrays, params)
+    except PluginError:
+        raise
     except Exception:  # it says so itself in a trace
         return None
-    return found if isinstance(found, list) else [found]

@@ -10,6 +10,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from ..base.array_types import TensorSpec
 from ..base.dtypes import SCALARS, numpy_dtype
 from ..base.table import F
@@ -281,8 +283,9 @@ def _check_ends(op: Primitive, refuse: Callable[[str], None]) -> None:
 
 
 def known(rule: Any, words: tuple[str, ...], op: str, argument: str) -> Any:
-    """Return a rule that is a function or one of some words; raise for another word."""
-    if isinstance(rule, str) and rule not in words:
+    """Return a rule that is a function or one of some words; raise for anything else."""
+    right = rule in words if isinstance(rule, str) else callable(rule) or type(rule) is Composed
+    if rule is not None and not right:
         raise PluginError(
             f"op {op!r}: {argument} must be a function or {' or '.join(map(repr, words))}, got "
             f"{rule!r}"
@@ -334,7 +337,34 @@ def inferred(op: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) ->
         x if type(x) in SCALARS else TensorSpec(tuple(x.shape), numpy_dtype(x.dtype))
         for x in arrays
     ]
-    return infer(*specs, **{**op.defaults, **params})
+    return checked_form(op, infer(*specs, **{**op.defaults, **params}))
+
+
+def checked_form(op: Primitive, found: Any) -> Any:
+    """Return what a shape rule returned; raise if it has another form than it must have.
+
+    Raises
+    ------
+    PluginError
+        If it is no pair of a shape and a dtype, and no list of such pairs.
+    """
+    if op.verified:
+        return found
+    for part in found if isinstance(found, list) else [found]:
+        pair = isinstance(part, tuple) and len(part) == 2
+        if not (pair and (part[0] is None or isinstance(part[0], (tuple, list)))):
+            raise PluginError(
+                f"op {op.name!r}: its shape rule (infer=) returned "
+                f"{'None (is a return missing?)' if found is None else f'{found!r:.80}'}; it must "
+                "return (shape, dtype), or a list of such pairs for several outputs"
+            )
+        for n in part[0] or ():
+            if isinstance(n, float) or (isinstance(n, (int, np.integer)) and n < 0):
+                raise PluginError(
+                    f"op {op.name!r}: its shape rule (infer=) returned the shape "
+                    f"{tuple(part[0])}; a size is an integer from 0, an unknown size, or None"
+                )
+    return found
 
 
 #: What nobody calls a namespace of functions.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..base.dtypes import SCALARS, is_differentiable
-from ..base.sizes import same_shape
+from ..base.sizes import same_shape, shapes_differ
 from ..base.table import F, registry
 from ..errors import GradientError
 from ..ops.dispatch import is_transformed
@@ -36,7 +36,9 @@ def push_forward(
     rule = op.jvp if _agrees(op) else None
     if callable(rule):
         found = rule(tangents, inputs, outputs, **settings)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        listed = list(found) if isinstance(found, (list, tuple)) else [found]
+        own = op.verified and op.has_own_forward_rule
+        return listed if own else _checked(op, listed, outputs)
     if rule == "linear":
         return _linear(op, tangents, inputs, outputs, settings)
     if rule == "multilinear":
@@ -55,6 +57,32 @@ def push_forward(
     ):
         return [_elementwise(op, tangents, inputs, outputs[0], settings)]
     return derived(op, tangents, inputs, outputs, settings)
+
+
+def _checked(op: Op, tangents: list[Any], outputs: Sequence[Tensor]) -> list[Tensor | None]:
+    """Return what a forward rule returned, in the dtypes of the outputs; raise if it is wrong."""
+    what = f"op {op.name!r}: its forward rule (jvp=) returned"
+    if len(tangents) != len(outputs):
+        raise GradientError(
+            f"{what} {len(tangents)} tangents for {len(outputs)} outputs; it must return a tangent "
+            "(or None for zero) for each"
+        )
+    found: list[Tensor | None] = []
+    for t, y in zip(tangents, outputs, strict=True):
+        if t is None:
+            found.append(None)
+            continue
+        if type(t) is not Tensor:
+            raise GradientError(
+                f"{what} {t!r:.80}, not a tensor (or None for zero); it receives tensors, so "
+                "compute with operators, F and gradtape's functions"
+            )
+        if shapes_differ(t.shape, y.shape):
+            raise GradientError(
+                f"{what} a tangent of shape {t.shape} for an output of shape {y.shape}"
+            )
+        found.append(_cast(t, y))
+    return found
 
 
 def _agrees(op: Op) -> bool:

@@ -107,8 +107,8 @@ class Layer(Module):
     )
     _gradtape_hooks = (
         "add_loss add_weight averaged_on_ranks build build_part built compute_mask "
-        "computes_in_float32 defaults_elsewhere get_config keeps_mask makes_mask mark_built names_elsewhere ruled "
-        "shape_for_weights state_names takes_integers takes_one weight_names"
+        "computes_in_float32 defaults_elsewhere get_config keeps_mask makes_mask mark_built "
+        "names_elsewhere ruled shape_for_weights state_names takes_integers takes_one weight_names"
     )
 
     #: The name of an attribute in other frameworks, and the order of its axes there, for
