@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.extend import snake_case, to_use
+from ..core.extend import Tensor, as_tensor, snake_case, to_use
 
 __all__ = [
     "MEANT",
@@ -20,6 +20,7 @@ __all__ = [
     "did_you_mean",
     "name_of",
     "nearest",
+    "returned",
     "stated",
 ]
 
@@ -36,6 +37,19 @@ def name_of(measure: Any) -> str:
         if name and isinstance(name, str):
             return name
     return snake_case(type(measure).__name__)
+
+
+def returned(value: Any, measure: Any) -> Tensor:
+    """Return what a loss or a metric returned, as a tensor.
+
+    Raises
+    ------
+    TypeError
+        If it returned nothing. The message names it.
+    """
+    if value is None:
+        raise TypeError(f"{name_of(measure)} returned None (is a return missing?)")
+    return as_tensor(value)
 
 
 def stated(measure: Any, attribute: str) -> Any:

@@ -157,8 +157,22 @@ def losses_of(root: Module) -> list[Any]:
 
 
 def penalty(variable: Variable, regularizer: Any) -> Any:
-    """Return the penalty of a weight, computed in ``float32`` for one of ``float16``."""
-    return regularizer(in_precision(variable.value, "float32"))
+    """Return the penalty of a weight, computed in ``float32`` for one of ``float16``.
+
+    Raises
+    ------
+    ValueError
+        If the regularizer returns anything but one number.
+    """
+    value = regularizer(in_precision(variable.value, "float32"))
+    shape = getattr(value, "shape", ())
+    if value is None or shape:
+        told = "None (is a return missing?)" if value is None else f"shape {shape}"
+        raise ValueError(
+            f"the regularizer of variable {variable.name!r} returned {told}; a penalty is one "
+            "number, such as the sum"
+        )
+    return value
 
 
 def keep_mask(y: Any, mask: Any) -> None:

@@ -435,6 +435,11 @@ class Layer(Module):
             return Variable.holding(np.broadcast_to(np.zeros((), kind), shape))
         value = initializers.get(initializer)(tuple(shape), kind)
         variable = Variable(value, trainable=trainable, name=name, dtype=kind)
+        if variable.shape != tuple(shape):
+            raise ValueError(
+                f"layer {self.name!r} ({type(self).__name__}): the initializer of {name!r} "
+                f"returned shape {variable.shape} instead of {tuple(shape)}"
+            )
         variable.unasked = not (dtype or self.dtype) and kind != default_dtype()
         set_rules_of_weight(self, variable, regularizer, constraint)
         return variable

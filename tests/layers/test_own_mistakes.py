@@ -218,3 +218,20 @@ def test_layers_that_compute_the_weights_of_others_and_formulas_are_left_alone()
     with warnings.catch_warnings(action="error"):
         training.fit(model, DATA, loss="mse", verbose=0)
         training.evaluate(model, DATA, loss=loss)
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 5), ()])
+def test_an_initializer_of_another_shape(shape: Any) -> None:
+    layer = gt.layers.Dense(1, kernel_initializer=lambda wanted, dtype: np.ones(shape, dtype))
+    with pytest.raises(ValueError, match=r"'kernel' returned shape .* instead of \(3, 1\)"):
+        layer(gt.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "words"),
+    [(lambda w: w * w, r"returned shape \(3, 1\)"), (lambda w: None, "is a return missing")],
+)
+def test_a_regularizer_that_returns_no_number(regularizer: Any, words: str) -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(1, kernel_regularizer=regularizer)])
+    with pytest.raises(ValueError, match=f"regularizer of variable 'kernel' {words}|{words}"):
+        gt.training.fit(model, (np.ones((8, 3)), np.ones((8, 1))), loss="mse", verbose=0)

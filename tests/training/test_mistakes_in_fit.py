@@ -231,3 +231,27 @@ def test_a_class_of_a_plugin_that_needs_arguments_is_named(given: Any) -> None:
             fit(**given)
         with pytest.raises(ValueError, match=r"did you mean 'acme::bounded'\? Known:"):
             fit(loss="acme::boundd")
+
+
+class Forgetful(gt.training.losses.Loss):
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        gt.mean((y_true - y_pred) ** 2, axis=-1)
+
+
+def forgetful(y_true: Any, y_pred: Any) -> None:
+    gt.mean((y_true - y_pred) ** 2, axis=-1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": forgetful},
+        {"loss": Forgetful()},
+        {"loss": "mse", "metrics": [forgetful]},
+        {"loss": "mse", "weighted_metrics": [forgetful]},
+    ],
+)
+def test_a_loss_or_a_metric_without_return(options: Any) -> None:
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    with pytest.raises(TypeError, match=r"forgetful returned None \(is a return missing\?\)"):
+        gt.training.fit(model, (np.ones((8, 3)), np.ones((8, 1))), verbose=0, **options)

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
-from ...core.extend import Tensor, as_tensor, complete_docstring, in_precision, ops, snake_case
+from ...core.extend import Tensor, complete_docstring, in_precision, ops, snake_case
 from ...layers import mask_of, with_own_arguments
+from ..names import returned
 from ..shapes import alike, mask_weights, mean_of_counted, weights_like
 
 __all__ = ["Loss"]
@@ -129,7 +130,7 @@ class Loss:
         An epoch's loss weights the means of batches by these numbers. They are None if all values
         count, and for other reductions.
         """
-        values = in_precision(as_tensor(self.call(y_true, y_pred)), "float32")
+        values = in_precision(returned(self.call(y_true, y_pred), self), "float32")
         counted = self.counted(y_true, y_pred, values)
         if reduction in ("sum_over_batch_size", "mean"):
             return mean_of_counted(values, counted, sample_weight)

@@ -26,7 +26,7 @@ from ...core.extend import (
 from ...layers import initializers, mask_of, with_own_arguments
 from .. import losses
 from ..losses.loss import Kind
-from ..names import name_of
+from ..names import name_of, returned
 from ..shapes import checked, mask_weights, of_one_rank, ratio, weights_like
 from . import functions
 
@@ -309,7 +309,7 @@ class MeanOf(Metric):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add labels and predictions, with weights of the examples; padding does not count."""
-        values = as_tensor(self.per_example(y_true, y_pred))
+        values = returned(self.per_example(y_true, y_pred), self)
         self.add(values, mask_weights(mask_of(y_pred), values, sample_weight, self.name))
 
     def get_config(self) -> dict[str, Any]:

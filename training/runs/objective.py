@@ -15,6 +15,7 @@ from .. import metrics as known_metrics
 from ..checks import check_labels
 from ..losses.loss import counted_call, kind_of
 from ..metrics.objects import MeanOf, Metric, knowing_losses
+from ..names import returned
 from ..shapes import in_columns, mask_weights, mean_of_counted
 
 __all__ = ["Head", "Objective", "update"]
@@ -88,7 +89,7 @@ class Head:
             return ops["mean"](value), count
         if weight is not None and losses.is_named(loss):
             y, predicted = in_columns(y, predicted)
-        values = in_precision(as_tensor(loss(y, predicted)), "float32")
+        values = in_precision(returned(loss(y, predicted), loss), "float32")
         if weight is not None and not values.ndim:
             raise ValueError(
                 f"{_name(loss)} returns one number for a batch, so weights of examples cannot "
@@ -350,7 +351,7 @@ class Objective:
                         update(metric, labels, output, own)
                         results[name] = as_tensor(metric.result())
                     continue
-                means[name] = values = as_tensor(metric(labels, output))
+                means[name] = values = returned(metric(labels, output), metric)
                 if mask is not None:
                     values = values.astype("float32")
                     seen = mask_weights(mask, values, None, _name(metric))
