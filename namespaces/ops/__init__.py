@@ -70,9 +70,10 @@ def _found(path: tuple[str, ...], holder: Any) -> Any:
     _load(known, path[:-1])
     named = _paths(known).get(path)
     if named is None:
-        place, near = ".".join(("gradtape.ops", *path[:-1])), _names(path[:-1])
-        lacks = "" if path[1:] else f"; or install {package_named(path[0])} that has such ops"
-        text = f"{place} has no op {path[-1]!r}{near_names(path[-1], near)}{lacks}"
+        place = ".".join(("gradtape.ops", *path[:-1]))
+        near = near_names(path[-1], _names(path[:-1]))
+        lacks = f"; {'or ' if near else ''}install {package_named(path[0])} that has such ops"
+        text = f"{place} has no op {path[-1]!r}{near}{'' if path[1:] else lacks}"
     elif len(named) > 1:
         text = (
             f"gradtape.ops.{'.'.join(path)} may be {' or '.join(map(repr, named))}: use "
