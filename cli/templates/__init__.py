@@ -186,6 +186,11 @@ def _module_of(name: str) -> str:
     module = re.sub(r"[-_]+", "_", name)
     if keyword.iskeyword(module) or module == "tests":
         raise ValueError(f"{name!r} cannot be the name of a module; choose another name")
+    if module in public_package().__all__:
+        raise ValueError(
+            f"{name!r} is gradtape's own name, so files could not name its classes; choose another "
+            "name"
+        )
     try:
         taken = f"the distribution {importlib.metadata.distribution(name).name!r}"
     except importlib.metadata.PackageNotFoundError:

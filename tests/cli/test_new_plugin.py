@@ -174,6 +174,7 @@ def test_files_name_the_distribution_and_its_version(
         ("naïve", "is not a valid name"),
         ("class", "'class' cannot be the name of a module"),
         ("tests", "'tests' cannot be the name of a module"),
+        ("layers", "'layers' is gradtape's own name"),
         ("numpy", "'numpy' is in use: the distribution 'numpy' is already installed"),
         ("gradtape", "'gradtape' is in use"),
         ("json", "'json' is in use: a module 'json' is already installed"),
