@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import queue
 import random
@@ -265,6 +266,27 @@ def test_a_value_that_a_run_changes_in_place_gives_a_warning(what: str, tmp_path
     with pytest.warns(UserWarning, match=r"Holding\.held \(a.*state_dict") as told:
         run(checkpoint=tmp_path / "run.h5", more=(Holding(),))
     assert len(told) == 1
+
+
+def test_a_callback_of_an_installed_package_changes_its_own_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "acme_meters.py").write_text(
+        "import gradtape as gt\n"
+        "class Meter:\n"
+        "    total = 0.0\n"
+        "class Metering(gt.training.Callback):\n"
+        "    def __init__(self):\n"
+        "        self.meter = Meter()\n"
+        "    def on_train_batch_end(self, batch, logs):\n"
+        "        self.meter.total += 1.0\n",
+        "utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    made = importlib.import_module("acme_meters").Metering()
+    with pytest.warns(UserWarning, match=r"Metering\.meter \(a Meter\).*state_dict"):
+        run(checkpoint=tmp_path / "run.h5", more=(made,))
 
 
 def test_what_a_checkpoint_keeps_anyway_and_tools_give_no_warning(tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ class Snapshot:
         held = _attributes(callback)
         self.plain = {name: copy.deepcopy(x) for name, x in held.items() if is_plain(x)}
         others = [name for name in held if whole and name not in self.plain]
-        self._marks = {name: _mark(held[name], stored) for name in others}
+        #: The package of the callback: objects of its classes belong to the callback's state.
+        self._home = type(callback).__module__.partition(".")[0]
+        self._marks = {name: _mark(held[name], stored, self._home) for name in others}
         self._told: set[str] = set()
 
     def changed(self, callback: Any, stored: Container[int] = frozenset()) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class Snapshot:
         """
         found = {}
         for name, value in _attributes(callback).items():
-            if is_plain(value) or self._marks.get(name) == _mark(value, stored):
+            if is_plain(value) or self._is_as_before(name, value, stored):
                 continue
             if is_state(value):
                 found[name] = copy.deepcopy(value)
@@ -70,6 +72,9 @@ class Snapshot:
                 self._told.add(name)
                 self._warn(callback, name, value)
         return found
+
+    def _is_as_before(self, name: str, value: Any, stored: Container[int]) -> bool:
+        return self._marks.get(name) == _mark(value, stored, self._home)
 
     def _warn(self, callback: Any, name: str, value: Any) -> None:
         kind = type(callback).__name__
@@ -174,16 +179,16 @@ def _differs(name: str, value: Any, held: dict[str, Any]) -> bool:
     return name not in held or repr(held[name]) != repr(value)
 
 
-def _mark(value: Any, stored: Container[int]) -> bytes:
+def _mark(value: Any, stored: Container[int], home: str) -> bytes:
     """Return a text that differs if the value does: what is in it, else its identity."""
     digest = hashlib.blake2b(digest_size=16)
-    for part in _parts(value, stored):
+    for part in _parts(value, stored, home):
         digest.update(len(part).to_bytes(8))  # so that parts do not run together
         digest.update(part)
     return digest.digest()
 
 
-def _parts(value: Any, stored: Container[int]) -> Iterator[bytes]:
+def _parts(value: Any, stored: Container[int], home: str) -> Iterator[bytes]:
     met: dict[int, Any] = {}  # holds them, so that no other object gets such an id
     waiting = [value]
     while waiting:
@@ -199,23 +204,23 @@ def _parts(value: Any, stored: Container[int]) -> Iterator[bytes]:
             yield f"{value.dtype}{value.shape}".encode()
             yield np.ascontiguousarray(value).tobytes()
         else:
-            inside = None if id(value) in met else _inside(value)
+            inside = None if id(value) in met else _inside(value, home)
             met[id(value)] = value
             known = id(value) if inside is None else len(inside)
             yield f"{type(value).__name__} {known}".encode()
             waiting += (inside or [])[::-1]
 
 
-def _inside(value: Any) -> list[Any] | None:
+def _inside(value: Any, home: str) -> list[Any] | None:
     """Return what is in a value; None if only its identity is known."""
-    if isinstance(value, dict) or (isinstance(value, Mapping) and _is_users(type(value))):
+    if isinstance(value, dict) or (isinstance(value, Mapping) and _is_users(type(value), home)):
         with contextlib.suppress(Exception):  # one of a file that is closed
             return [x for pair in value.items() for x in pair]
         return None
     if isinstance(value, np.ndarray):
         return list(value.flat)
     if isinstance(value, Module):
-        return [*value.variables, *(_held(value) if _is_users(type(value)) else ())]
+        return [*value.variables, *(_held(value) if _is_users(type(value), home) else ())]
     if is_code(value):
         return None
     kind = type(value)
@@ -226,7 +231,7 @@ def _inside(value: Any) -> list[Any] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some iterators say that they soon cannot be reduced
             return _made_of(value)
-    return (_held(value) or None) if _is_users(kind) else None
+    return (_held(value) or None) if _is_users(kind, home) else None
 
 
 def _made_of(value: Any, depth: int = 3) -> list[Any] | None:
@@ -261,12 +266,13 @@ def _held(value: Any) -> list[Any]:
     return [x for pair in held.items() if not pair[0].startswith("_gradtape") for x in pair]
 
 
-def _is_users(kind: type) -> bool:
-    """Return whether a class is the user's, and not that of a library."""
+def _is_users(kind: type, home: str) -> bool:
+    """Return whether a class is the user's or of the callback's package, and no other library's."""
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None) or ""
     installed = "site-packages" in file or "dist-packages" in file
-    return kind.__module__.partition(".")[0] != _PACKAGE and not installed
+    package = kind.__module__.partition(".")[0]
+    return package != _PACKAGE and (not installed or package == home)
 
 
 _PACKAGE = __name__.partition(".")[0]
