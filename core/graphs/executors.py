@@ -17,6 +17,7 @@ from ..base.table import registry
 from ..base.user_code import warn_user
 from ..errors import ExecutorWarning, PluginError, UnknownOp
 from ..ops.collectives import as_group_of_one, communicator
+from ..ops.unchanged import Unchanged
 from ..tensors.assignment import Stream, exclusive
 from ..tensors.notebooks import Text
 from ..tensors.op import Op
@@ -197,9 +198,15 @@ def _checking(graph: Graph, name: str, execute: Run) -> Run:
             return execute(arrays)
         # it may compile only now; another run must not repeat what is seen outside the program
         repeatable = not graph.updates and not _acts(graph) and communicator().size == 1
+        before = Unchanged(() if graph.updates else arrays)
         with compiling() if repeatable else nullcontext():
             found = execute(arrays)
         wrong = _mistake(graph, arrays, found)
+        if not before.holds():
+            raise PluginError(
+                f"executor {name!r}: for {graph.name!r} it wrote into an argument, which a tensor "
+                "holds; write into arrays of your own"
+            )
         if wrong is not None:
             raise PluginError(f"executor {name!r}: for {graph.name!r} it returned {wrong}")
         checked = True

@@ -71,6 +71,19 @@ def test_what_an_executor_gives_is_looked_at_once(kind: str, using: Any) -> None
         gt.function(both, executor="mine")(gt.ones(2))
 
 
+def test_an_executor_must_not_write_into_arguments(using: Any) -> None:
+    def writing(graph: Any) -> Any:
+        def run(arrays: Any) -> Any:
+            arrays[0] *= 2.0
+            return plain(graph)(arrays)
+
+        return run
+
+    using(writing)
+    with pytest.raises(PluginError, match=r"executor 'mine': for .* wrote into an argument"):
+        gt.function(lambda x: gt.sin(x) * 2.0, executor="mine")(gt.ones(3))
+
+
 def test_an_executor_may_be_given_other_shapes_than_were_traced(using: Any) -> None:
     using(returning(list))
     wide = gt.function(both, input_signature=[gt.TensorSpec([None])], executor="mine")
