@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 from ..base.array_types import describe
@@ -177,6 +178,8 @@ class Op(Primitive):
                 raise
             result = graph.add(self, arrays, params)  # constant except for its sizes
         tapes = active_tapes.get()
+        if tapes and params and not self.verified:
+            params = _as_now(params)
         if tapes and self.floating and len(inputs) > 1:
             inputs = as_read(self, inputs)  # type: ignore[assignment]
         if type(result) is tuple or type(result) is list:
@@ -277,6 +280,11 @@ class Op(Primitive):
 
 def _any_transformed(arrays: Sequence[Any]) -> bool:
     return any(type(x) in transforms for x in arrays)
+
+
+def _as_now(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters for a tape, which the user's code cannot change before the gradient."""
+    return {name: deepcopy(x) if type(x) in (list, dict) else x for name, x in params.items()}
 
 
 def _wrapped(value: Any) -> Any:

@@ -197,6 +197,20 @@ def test_a_gradient_rule_that_writes_into_a_tensor(made: Any, rules: Any) -> Non
         tape.gradient(y, x, output_gradients=upstream)
 
 
+def test_a_list_among_the_parameters_that_changes_before_the_gradient(made: Any) -> None:
+    op = made(
+        lambda xp, x, *, weights: x * weights[0],
+        gradients={"x": lambda g, weights: g * weights[0]},
+        infer=lambda x, weights: (x.shape, x.dtype),
+    )
+    x, weights = gt.constant(3.0), [2.0]
+    with gt.GradientTape() as tape:
+        tape.watch(x)
+        y = op(x, weights=weights)
+    weights[0] = 100.0
+    assert tape.gradient(y, x).item() == 2.0
+
+
 def test_gradients_of_inputs_that_broadcast(made: Any) -> None:
     op = made(
         lambda xp, x, y: x * y,
