@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any
 
-from ..base.array_types import describe
+from ..base.array_types import ArrayHandle, describe
 from ..base.context import active_graph, active_tapes
 from ..base.dtypes import SCALARS
 from ..base.sizes import Open, contains_instance, same_shape
@@ -145,6 +145,8 @@ class Op(Primitive):
     # an op with several outputs returns a list of tensors; nearly all have one
     def __call__(self, *inputs: Any, **params: Any) -> Tensor:
         """Run the op on tensors, or values that convert to them; the active tapes record it."""
+        if params and not self.verified:
+            _refuse_tensors(self, params)
         arrays = []
         for x in inputs:
             kind = type(x)
@@ -280,6 +282,16 @@ class Op(Primitive):
 
 def _any_transformed(arrays: Sequence[Any]) -> bool:
     return any(type(x) in transforms for x in arrays)
+
+
+def _refuse_tensors(op: Op, params: dict[str, Any]) -> None:
+    """Raise if a parameter is a tensor, which would get no gradient, and no trace knows."""
+    for name, x in params.items():
+        if isinstance(x, ArrayHandle) or isinstance(getattr(x, "value", None), ArrayHandle):
+            raise TypeError(
+                f"{op.name}: the parameter {name!r} is a {type(x).__name__}; parameters are Python "
+                "values: pass a number, or let the kernel take it by position, as an input"
+            )
 
 
 def _as_now(params: dict[str, Any]) -> dict[str, Any]:

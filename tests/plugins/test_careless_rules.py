@@ -211,6 +211,17 @@ def test_a_list_among_the_parameters_that_changes_before_the_gradient(made: Any)
     assert tape.gradient(y, x).item() == 2.0
 
 
+def test_a_tensor_as_a_parameter(made: Any) -> None:
+    op = made(lambda xp, x, *, by: x * by, infer=lambda x, by: (x.shape, x.dtype))
+    with pytest.raises(TypeError, match=r"the parameter 'by' is a Variable"):
+        op(gt.ones(3), by=gt.Variable(2.0))
+    for run in (op, gt.function(op)):
+        with pytest.raises(
+            TypeError, match=r"acme::careless: the parameter 'by' is a Tensor.*an input"
+        ):
+            run(gt.ones(3), by=gt.constant(2.0))
+
+
 def test_gradients_of_inputs_that_broadcast(made: Any) -> None:
     op = made(
         lambda xp, x, y: x * y,
