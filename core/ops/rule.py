@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from operator import itemgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -85,6 +86,8 @@ class Rule:
     )
 
     def __init__(self, op: Primitive, target: str, fn: Callable[..., Any]) -> None:
+        names = _argument_names(fn, op.defaults)[1:]
+        fn = _in_any_order(fn, names, op.defaults)
         self.fn = fn
         self.fn_complex = _conjugated(fn) if op.holomorphic else fn
         self.broadcasts = op.broadcasts
@@ -92,7 +95,7 @@ class Rule:
         slots: list[int] = []
         likes: set[int] = set()
         keywords: list[str] = []
-        for name in _argument_names(fn, op.defaults)[1:]:
+        for name in names:
             stem = name.removesuffix("_like")
             if name in op.inputs:
                 slots.append(op.inputs.index(name))
@@ -175,6 +178,22 @@ def _argument_names(fn: Callable[..., Any], by_keyword: Collection[str]) -> tupl
             name = f"*, {name}"  # inputs are given by position
         names.append(str(x) if x.kind in _ANY_NUMBER else name)
     return tuple(names)
+
+
+def _in_any_order(
+    fn: Callable[..., Any], names: Sequence[str], by_keyword: Collection[str]
+) -> Callable[..., Any]:
+    """Return a rule that takes arrays by position, even if a parameter of the op is before one."""
+    kinds = [name in by_keyword for name in names]
+    if kinds == sorted(kinds):
+        return fn
+    arrays = [name for name in names if name not in by_keyword]
+
+    @wraps(fn)
+    def rule(g: Any, *picked: Any, **params: Any) -> Any:
+        return fn(g, **dict(zip(arrays, picked, strict=True)), **params)
+
+    return rule
 
 
 def _conjugated(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -259,3 +259,15 @@ def test_a_name_that_nobody_could_write(name: str) -> None:
     op = Op(name, lambda xp, x: x * 1.0)
     with pytest.raises(PluginError, match="a name without spaces"):
         registered(op)
+
+
+def test_a_gradient_rule_may_name_parameters_before_arrays(made: Any) -> None:
+    op = made(
+        lambda xp, x, *, n=2: x**n,
+        gradients={"x": lambda g, n, out, x: g * n * out / x},
+        infer=lambda x, n: (x.shape, x.dtype),
+        batch="elementwise",
+    )
+    assert gt.grad(lambda x: op(x, n=3))(2.0).item() == 12.0
+    assert gt.grad(gt.function(lambda x: op(x)))(2.0).item() == 4.0
+    assert gt.vmap(gt.grad(lambda x: op(x, n=3)))(gt.constant([1.0, 2.0])).tolist() == [3.0, 12.0]
