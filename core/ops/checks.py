@@ -94,15 +94,23 @@ class _OnTensors:
         if not self.looks:
             return self.fn(g, *args, **keywords)
         before = Unchanged((g, *args))
-        found = self.fn(g, *args, **keywords)
+        try:
+            found = self.fn(g, *args, **keywords)
+        except ValueError as error:
+            if "read-only" in str(error):  # upstream gradients may be views of one number
+                raise self._wrote() from error
+            raise
         if not before.holds():
-            raise GradientError(
-                f"op {self.name!r}: its gradient rule wrote into the upstream gradient, or into an "
-                "input or output of the op, which tensors hold; let it compute new arrays "
-                "(g = g * 2 instead of g *= 2)"
-            )
+            raise self._wrote()
         self.looks = False
         return found
+
+    def _wrote(self) -> GradientError:
+        return GradientError(
+            f"op {self.name!r}: its gradient rule wrote into the upstream gradient, or into an "
+            "input or output of the op, which tensors hold; let it compute new arrays (g = g * 2 "
+            "instead of g *= 2)"
+        )
 
     def __call__(self, g: Any, *args: Any, **keywords: Any) -> Any:
         on_arrays = not _contain_tensors(g)

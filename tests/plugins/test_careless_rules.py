@@ -197,6 +197,12 @@ def test_a_gradient_rule_that_writes_into_a_tensor(made: Any, rules: Any) -> Non
         tape.gradient(y, x, output_gradients=upstream)
 
 
+def test_a_gradient_rule_that_writes_into_a_view_of_one_number(made: Any) -> None:
+    op = made(gradients={"x": scaled})
+    with pytest.raises(GradientError, match=r"acme::careless.*gradient rule wrote into"):
+        gt.grad(lambda x: gt.sum(op(x)))(gt.ones(3))
+
+
 def test_a_list_among_the_parameters_that_changes_before_the_gradient(made: Any) -> None:
     op = made(
         lambda xp, x, *, weights: x * weights[0],
