@@ -36,6 +36,7 @@ from ..core.extend import (
     unregister_plugin,
 )
 from ..core.extend import backend as selected
+from .contracts import broken_promises
 from .report import PASSED, REFUSED, WRONG, Findings, Report, quiet
 from .samples import Sample
 
@@ -88,7 +89,7 @@ def check_backend(
 
     A plugin provides samples of its ops by the hook ``gradtape_samples``. Values and dtypes of
     results and of first-order gradients must be the same as on NumPy, up to rounding, and must be
-    on the backend.
+    on the backend. New arrays must be copies, and optimizers must change variables as on NumPy.
 
     Parameters
     ----------
@@ -124,6 +125,9 @@ def check_backend(
     backend = registry().backend(name.partition(":")[0])
     _ = backend.xp  # raise now, with the reason
     findings = Findings("backend", name)
+    with quiet():
+        for method, told in broken_promises(backend, name):
+            findings.note(f"Backend.{method}", WRONG, told)
     for called, op, samples in _chosen(only):
         with quiet():
             told = [_check(op, sample, name, traced) for sample in samples]

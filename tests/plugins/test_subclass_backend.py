@@ -65,6 +65,52 @@ class UnitsBackend(Backend):
         return np.array(array)
 
 
+class Aliasing(UnitsBackend):
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        return np.asarray(value, dtype=dtype).view(Units)
+
+
+class Elsewhere(UnitsBackend):
+    def asarray(self, value: Any, dtype: Any = None, device: str | None = None) -> Any:
+        return np.array(value, dtype=dtype)
+
+
+class Reversed(UnitsBackend):
+    def to_numpy(self, array: Any) -> Any:
+        return np.array(array)[::-1]
+
+
+class Numbered(UnitsBackend):
+    def device(self, array: Any) -> Any:
+        return 0
+
+
+class Idle(UnitsBackend):
+    def updating(self, formula: Any) -> Any:
+        return lambda flat, gradients, settings: [x + 0.0 for x in flat]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "words"),
+    [
+        (Aliasing, "asarray", "it made no copy"),
+        (Elsewhere, "asarray", "it returned ndarray, which is no array of the backend"),
+        (Reversed, "asarray", "to_numpy gave"),
+        (Numbered, "device", "it returned 0, not a text"),
+        (Idle, "updating", "two steps of SGD gave"),
+    ],
+)
+def test_methods_that_do_not_do_what_they_must(kind: Any, method: str, words: str) -> None:
+    hook = hookimpl(tryfirst=True)(lambda: [kind()])
+    with gt.register_plugin(SimpleNamespace(gradtape_backends=hook), "careless"):
+        report = check_backend("units", only=["sin"], show=False)
+    assert words in report.wrong[f"Backend.{method}"]
+
+
+def test_methods_that_do_what_they_must() -> None:
+    assert check_backend("units", only=["sin"], show=False).passed == ["sin"]
+
+
 class Plugin:
     @staticmethod
     @hookimpl
