@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +32,8 @@ def made() -> Iterator[Callable[..., Op]]:
         return op
 
     yield make
-    gt.unregister_plugin("acme")
+    with suppress(PluginError, LookupError):  # registration may have failed
+        gt.unregister_plugin("acme")
 
 
 def run(op: Op, executor: str) -> Any:
@@ -41,7 +42,7 @@ def run(op: Op, executor: str) -> Any:
 
 def written(xp: Any, x: Any) -> Any:
     x *= 2.0
-    return x + 0.0
+    return x.copy()  # a method, so that plans call the kernel
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -89,7 +90,7 @@ def test_one_output_in_calls_and_several_in_traces(
     ("found", "words"),
     [
         (None, "is a return missing"),
-        ((3,), r"returned \(3,\); it must return \(shape, dtype\)"),
+        ((3,), r"\(3,\); it must return \(shape, dtype\)"),
         ([(3,), np.dtype("float32")], "must return"),
         ((3, "float32"), "must return"),
         (((-1,), "float32"), "a size is an integer from 0"),
@@ -118,7 +119,7 @@ def test_a_shape_rule_that_forgets_python_numbers(made: Any) -> None:
         (lambda op, arrays, batched, params: (arrays[0],), "1 results, but the op has one output"),
         (
             lambda op, arrays, batched, params: F.cast(arrays[0], dtype="float64"),
-            r"gives float32\[3\] for one example.*returned float64\[3\]",
+            r"returned float64\[3\] for each",
         ),
         (lambda op, arrays, batched, params: arrays[0][:, :2], r"returned float32\[2\] for each"),
     ],
@@ -152,7 +153,7 @@ def test_a_batching_rule_that_is_right_for_one_combination_only(made: Any) -> No
         (lambda tangents, inputs, outputs: 1.0, r"returned 1\.0, not a tensor"),
         (
             lambda tangents, inputs, outputs: tangents[0][:2],
-            r"tangent of shape \(2,\) for an output of shape \(3,\)",
+            r"returned a tangent of shape \(2,\) for an output of shape \(3,\)",
         ),
         (lambda tangents, inputs, outputs: tangents * 2, "returned 2 tangents for 1 outputs"),
     ],
