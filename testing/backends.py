@@ -126,8 +126,8 @@ def check_backend(
     _ = backend.xp  # raise now, with the reason
     findings = Findings("backend", name)
     with quiet():
-        for method, told in broken_promises(backend, name):
-            findings.note(f"Backend.{method}", WRONG, told)
+        for method, why in broken_promises(backend, name):
+            findings.note(f"Backend.{method}", WRONG, why)
     for called, op, samples in _chosen(only):
         with quiet():
             told = [_check(op, sample, name, traced) for sample in samples]

@@ -381,7 +381,7 @@ def checked_form(op: Primitive, found: Any) -> Any:
             if isinstance(n, float) or (isinstance(n, (int, np.integer)) and n < 0):
                 raise PluginError(
                     f"op {op.name!r}: its shape rule (infer=) returned the shape "
-                    f"{tuple(part[0])}; a size is an integer from 0, an unknown size, or None"
+                    f"{tuple(part[0] or ())}; a size is an integer from 0, an unknown size, or None"
                 )
     return found
 

@@ -41,4 +41,5 @@ def _arrays_in(values: Iterable[Any]) -> Iterable[Any]:
 
 def _digest(array: Any) -> int:
     # of the bytes, since NaN is not equal to itself
-    return xxh3_64_intdigest(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return xxh3_64_intdigest(flat)
