@@ -5,7 +5,6 @@ A new hook needs its specification in ``hookspecs``, and its kind in :class:`Tab
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from keyword import iskeyword
@@ -153,10 +152,6 @@ class _Listed(Kind[str, Item]):
         item.provider = info
 
 
-#: The form of the names of ops that are not gradtape's.
-_NAME_OF_OP = re.compile(r"[^\s:]+(::[^\s:]+)+")
-
-
 def _check_name_of_op(info: PluginInfo, name: str) -> None:
     """Raise if a plugin may not have an op of a name."""
     if info.may_use_reserved_names:
@@ -166,10 +161,10 @@ def _check_name_of_op(info: PluginInfo, name: str) -> None:
             f"{info}: bare op names are gradtape's own; call the op "
             f"'{info.distribution or info.name}::{name}'"
         )
-    if not _NAME_OF_OP.fullmatch(name):
+    if any(not part or part != part.strip() for part in name.split("::")):
         raise PluginError(
-            f"{info}: the op {name!r} needs a name without spaces, of a distribution and an op: "
-            f"'{info.distribution or info.name}::op'"
+            f"{info}: the op {name!r} needs the names of a distribution and an op, without spaces "
+            f"around them: '{info.distribution or info.name}::op'"
         )
     if is_reserved(name):
         raise PluginError(

@@ -261,10 +261,10 @@ def test_a_kernel_for_an_op_of_another_plugin(kernel: Any, words: str) -> None:
         fn(gt.constant([0.5, -0.5]))
 
 
-@pytest.mark.parametrize("name", ["acme::", "::op", "acme::an op", " acme::op", "acme::op\n"])
+@pytest.mark.parametrize("name", ["acme::", "::op", " acme::op", "acme::op\n", "acme:: op"])
 def test_a_name_that_nobody_could_write(name: str) -> None:
     op = Op(name, lambda xp, x: x * 1.0)
-    with pytest.raises(PluginError, match="a name without spaces"):
+    with pytest.raises(PluginError, match="without spaces around them"):
         registered(op)
 
 
