@@ -49,7 +49,7 @@ def _asarray(backend: Backend, name: str) -> str:
     if not hasattr(made, "dtype"):
         return f"it returned {made!r:.80}, not an array"
     if backend_of(made) is not backend:
-        return f"it returned {type(made).__name__}, which is no array of the backend"
+        return f"it returned {type(made).__name__}, which is not an array of the backend"
     found = backend.to_numpy(made).tolist()
     if found != [1.0, 2.0]:
         return f"to_numpy gave {found} of [1.0, 2.0]"

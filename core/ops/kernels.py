@@ -298,7 +298,7 @@ def _is_small(value: Any) -> bool:
 
 
 def _check_numbers(op: Primitive, backend: Backend, part: Any) -> None:
-    """Raise if a result is no array of numbers that tensors can have."""
+    """Raise if a result is not an array of numbers that tensors can have."""
     dtype = numpy_dtype(part.dtype)
     if type(dtype) not in DTYPES or not dtype.isnative:
         raise PluginError(

@@ -365,7 +365,7 @@ def checked_form(op: Primitive, found: Any) -> Any:
     Raises
     ------
     PluginError
-        If it is no pair of a shape and a dtype, and no list of such pairs.
+        If it is neither a pair of a shape and a dtype, nor a list of such pairs.
     """
     if op.verified:
         return found

@@ -94,7 +94,7 @@ class Idle(UnitsBackend):
     ("kind", "method", "words"),
     [
         (Aliasing, "asarray", "it made no copy"),
-        (Elsewhere, "asarray", "it returned ndarray, which is no array of the backend"),
+        (Elsewhere, "asarray", "it returned ndarray, which is not an array of the backend"),
         (Reversed, "asarray", "to_numpy gave"),
         (Numbered, "device", "it returned 0, not a text"),
         (Idle, "updating", "two steps of SGD gave"),

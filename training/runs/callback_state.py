@@ -271,8 +271,8 @@ def _is_users(kind: type, home: str) -> bool:
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None) or ""
     installed = "site-packages" in file or "dist-packages" in file
-    package = kind.__module__.partition(".")[0]
-    return package != _PACKAGE and (not installed or package == home)
+    own = not installed or kind.__module__.partition(".")[0] == home
+    return kind.__module__.partition(".")[0] != _PACKAGE and own
 
 
 _PACKAGE = __name__.partition(".")[0]
