@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import statistics
 import struct
 import warnings
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -338,6 +340,31 @@ def test_the_warning_says_what_to_write(name, advice) -> None:
     with pytest.warns(BrokenPathWarning) as caught:
         gt.grad(lambda x: gt.sum(x) + LEAVES[name](x))(X)
     assert advice in str(caught[0].message)
+
+
+def test_the_warning_of_a_librarys_function_says_that_the_library_reads() -> None:
+    def f(x: Any) -> Any:
+        return gt.sum(x) + statistics.fmean(x)
+
+    with pytest.warns(BrokenPathWarning, match=r"\(statistics reads the values of tensors") as caught:
+        gt.grad(f)(X)
+    assert "gradtape.custom_gradient" in str(caught[0].message)
+
+
+@pytest.mark.parametrize(("library", "advice"), [("pandas", "a data frame"), ("xarray", "xarray")])
+def test_the_warning_of_a_librarys_container_names_no_array(library: str, advice: str) -> None:
+    module = pytest.importorskip(library)
+    make = module.Series if library == "pandas" else module.DataArray
+
+    def f(x: Any) -> Any:
+        kept = make(np.zeros(3))
+        kept[0] = x[0]
+        return gt.sum(x) * kept.sum().item()
+
+    with pytest.warns(BrokenPathWarning) as caught:
+        gt.grad(f)(X)
+    assert f"({advice}" in str(caught[0].message)
+    assert "writable" not in str(caught[0].message)
 
 
 def test_a_variable_that_is_read_before_it_is_watched() -> None:

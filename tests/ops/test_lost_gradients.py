@@ -114,3 +114,47 @@ def test_the_gradient_of_a_value_that_occurs_twice_goes_to_the_first() -> None:
 def test_as_many_values_as_there_happen_to_be_are_refused_in_a_batch() -> None:
     with pytest.raises(gt.errors.TraceError, match="unique: how many there are differs"):
         gt.vmap(gt.unique)(gt.constant([[1.0, 2.0], [1.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        lambda x: 2.0 * x[0],
+        lambda x: (x[0], x[1]),
+        lambda x: [x[0], 3.0],
+        lambda x: x[:2],
+        lambda x: ((x[0], 1.0), (x[1], x[2] ** 2)),
+    ],
+)
+def test_padding_with_a_tensor_has_its_gradient(constants: Any) -> None:
+    def f(x: Any) -> Any:
+        return np.sin(np.pad(np.outer(x, x), ((1, 2), (0, 1)), constant_values=constants(x)))
+
+    x = np.array([0.5, -0.25, 2.0])
+    check_gradients(f, x)
+    np.testing.assert_array_equal(gt.function(f)(x), f(x))
+    np.testing.assert_allclose(
+        gt.vmap(gt.jacobian(f))(np.stack([x, 2.0 * x]))[1], gt.jacfwd(f)(2.0 * x), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("pad: end_values", lambda x, n: gt.pad(x, 1, mode="linear_ramp", end_values=n)),
+        ("nan_to_num: nan", lambda x, n: gt.nan_to_num(x, nan=n)),
+        ("nan_to_num: posinf", lambda x, n: np.nan_to_num(x, posinf=n)),
+        ("norm: ord", lambda x, n: np.linalg.norm(x, ord=n)),
+        ("norm: ord", lambda x, n: gt.linalg.vector_norm(x, ord=n)),
+        ("squareplus: b", gt.nn.squareplus),
+        ("soft_shrink: threshold", gt.nn.soft_shrink),
+    ],
+)
+def test_a_number_that_is_a_tensor_with_a_derivative_is_refused(name: str, call: Any) -> None:
+    x, number = gt.constant([1.0, 2.0, 4.0]), gt.constant(1.5)
+    expected = call(x, 1.5).tolist()
+    assert call(x, number).tolist() == expected
+    for derivative in (gt.grad, gt.jacfwd):
+        assert derivative(lambda x: gt.sum(call(x, number)))(x).shape == x.shape
+        with pytest.raises(gt.errors.GradientError, match=f"{name} must be a number"):
+            derivative(lambda n: gt.sum(call(x, n)) * n)(number)

@@ -387,6 +387,31 @@ def test_results_for_tensors_can_be_written_into_it() -> None:
     np.testing.assert_allclose(gt.grad(f)(x), gt.grad(g)(x), rtol=1e-14)
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, y: np.mean([x, y], axis=0, out=y),
+        lambda x, y: np.max([x, np.ones(3)], axis=0, out=y),
+        lambda x, y: np.median([x, y, x * 2.0], axis=0, out=y),
+        lambda x, y: np.add.reduce([x, y], out=y),
+        lambda x, y: np.add.accumulate([x[0], x[1], 1.0], out=y),
+        lambda x, y: np.multiply.outer([x[0], x[1]], [1.0, x[2], 2.0], out=np.stack([y, y])),
+        lambda x, y: np.exp([x[0], x[1], 0.5], out=y),
+        lambda x, y: np.concatenate([[x[0]], [x[1], 2.0]], out=y),
+        lambda x, y: np.dot([x[0], x[1]], np.ones((2, 3)), out=y[::-1]),
+        lambda x, y: np.einsum("i,i->i", [x[0], x[1], x[2]], np.arange(3.0), out=y),
+        lambda x, y: np.take([x[0], x[1]], [1, 0, 0], out=y),
+        lambda x, y: np.clip([x[0], x[1], 0.1], 0.0, 1.0, out=y),
+    ],
+)
+def test_results_for_lists_of_tensors_can_be_written_into_it(write: Any) -> None:
+    def f(x: Any) -> Any:
+        y = gt.writable(np.array([0.5, 1.5, -1.0]))
+        return gt.sum(gt.sin(write(x, y))) + gt.sum(y * x)
+
+    gt.testing.check_gradients(f, np.array([0.5, 0.75, 2.0]))
+
+
 def test_what_cannot_be_written_is_an_error() -> None:
     y = gt.writable(np.arange(3))
     with pytest.raises(TypeError):

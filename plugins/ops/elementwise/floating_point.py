@@ -14,6 +14,7 @@ import numpy as np
 from ....core.extend import NONDIFF, F, Op, Tensor, as_tensor, kind_of, numpy_dtype, ops
 from ..common.kernels import cast_to, complex_of, native, reals
 from ..common.op_builders import elementwise, named, op, result_dtype
+from ..common.parameters import plain_number
 
 floor = elementwise(
     "floor",
@@ -440,5 +441,9 @@ def nan_to_num(
     """
     if not copy:
         raise ValueError("nan_to_num: a tensor is not changed in place; leave copy=True")
+    for argument, value in {"nan": nan, "posinf": posinf, "neginf": neginf}.items():
+        test = {"nan": "isnan(x)", "posinf": "isposinf(x)", "neginf": "isneginf(x)"}[argument]
+        how = f"write gradtape.where(gradtape.{test}, {argument}, x)"
+        plain_number(value, "nan_to_num", argument, how)
     limits = [None if value is None else float(value) for value in (posinf, neginf)]
     return _nan_to_num(x, nan=float(nan), posinf=limits[0], neginf=limits[1])

@@ -27,6 +27,7 @@ from ....core.extend import (
     active_graph,
     active_tapes,
     as_tensor,
+    flatten,
     is_open,
     is_transformed,
     map_structure,
@@ -353,7 +354,8 @@ def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
     out = kwargs.get("out")
     out = out[0] if type(out) is tuple and len(out) == 1 else out
     if type(out) is WritableArray:
-        out[...] = _call(function, args, {k: v for k, v in kwargs.items() if k != "out"}, path)
+        given = _tensors((args, {k: v for k, v in kwargs.items() if k != "out"}))
+        out[...] = _with_gradients(function, *given)
         return out
     given = _tensors((args, kwargs))
     result = function(*given[0], **given[1])
@@ -385,6 +387,17 @@ def _call(function: Any, args: Any, kwargs: Any, path: str = "") -> Any:
                 return first._view(result, of_numpy)
             return tuple(first._view(x, part(i)) for i, x in enumerate(result))
     return _writable(result)
+
+
+def _with_gradients(function: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function of NumPy, also if it gets tensors only in lists, which it would read."""
+    held = [x for x in flatten((args, kwargs)) if isinstance(x, Operators)]
+    if not held or any(isinstance(x, Operators) for x in (*args, *kwargs.values())):
+        return function(*args, **kwargs)
+    ufunc = getattr(function, "__self__", None)
+    if isinstance(ufunc, np.ufunc):
+        return held[0].__array_ufunc__(ufunc, function.__name__, *args, **kwargs)
+    return held[0].__array_function__(function, (Tensor,), args, kwargs)
 
 
 def _one_of_each(name: str, x: Any, result: Tensor) -> WritableArray:

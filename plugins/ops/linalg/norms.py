@@ -22,6 +22,7 @@ from ..common.axes import Axis, along, as_axis, reduced_axes, reduced_shape
 from ..common.dynamic_shapes import empty, known_rank, never_empty
 from ..common.kernels import at_hand, in_float32
 from ..common.op_builders import named, op
+from ..common.parameters import plain_number
 from .matrices import as_inexact, real_of
 
 
@@ -79,6 +80,7 @@ _norm = op(
 def _vector(x: Any, ord: Any, axis: Axis, keepdims: bool) -> Any:
     """Return the norm of the vectors that ``axis`` spans."""
     reduced: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
+    plain_number(ord, "norm", "ord", "write sum(abs(x) ** ord) ** (1 / ord)")
     if ord == 2:
         return _norm(x, **reduced)
     if ord == 0:

@@ -11,6 +11,7 @@ from typing import Any
 from ....core.extend import F, Op, Tensor
 from ..common.kernels import reals
 from ..common.op_builders import elementwise, named
+from ..common.parameters import plain_number
 from .sigmoids import between
 
 
@@ -359,6 +360,7 @@ def squareplus(x: Any, b: float = 4.0) -> Tensor:
     >>> gt.nn.squareplus([-1.5, 0.0, 1.5]).tolist()
     [0.5, 1.0, 2.0]
     """
+    plain_number(b, "squareplus", "b", "write (x + gradtape.sqrt(x * x + b)) / 2")
     if not b > 0:
         raise ValueError(f"squareplus: b must be positive, got {b!r}")
     return _squareplus(x, b=float(b))
@@ -412,6 +414,9 @@ tanh_shrink = elementwise(
 
 
 def _threshold(threshold: Any, name: str) -> float:
+    how = "write gradtape.where(gradtape.abs(x) > threshold, x - threshold * gradtape.sign(x), 0.0)"
+    if name == "soft_shrink":  # of the other, the derivative is 0
+        plain_number(threshold, name, "threshold", how)
     if not threshold >= 0:
         raise ValueError(f"{name}: threshold must be at least 0, got {threshold!r}")
     return float(threshold)

@@ -29,6 +29,7 @@ from ..common.axes import part_of, reduced_axes, shape_only, together
 from ..common.dynamic_shapes import any_unknown, as_sizes, ensured, known_rank
 from ..common.kernels import inexact, put, scatter_add, standard
 from ..common.op_builders import named, op
+from ..common.parameters import is_differentiated, plain_number
 from .ranges import even_steps
 
 Widths = tuple[tuple[int, int], ...]
@@ -272,8 +273,13 @@ def _with_constants(x: Any, widths: Widths, values: Any) -> Any:
     for axis, (width, pair) in enumerate(zip(widths, values, strict=True)):
         for side, (count, value) in enumerate(zip(width, pair, strict=True)):
             if not same_size(count, 0):
-                one_side = (count, 0) if side == 0 else (0, count)
-                x = _pad(x, pad_width=_only(axis, one_side, len(widths)), value=value)
+                one_side = _only(axis, (count, 0) if side == 0 else (0, count), len(widths))
+                if isinstance(value, Tensor):
+                    old = ops["cast"](ops["ones_like"](x), dtype="bool")
+                    old = _pad(old, pad_width=one_side, value=False)
+                    x = ops["where"](old, _pad(x, pad_width=one_side, value=0), value)
+                else:
+                    x = _pad(x, pad_width=one_side, value=value)
     return x
 
 
@@ -360,7 +366,7 @@ def pad(
 
     Notes
     -----
-    Gradients go back to the source elements of the padding.
+    Gradients go back to the source elements of the padding, and to ``constant_values``.
 
     Examples
     --------
@@ -377,6 +383,10 @@ def pad(
     if isinstance(pad_width, dict):
         pad_width = _by_axis(pad_width, x)
     widths = _pairs(pad_width, "pad_width")
+    if mode == "constant" and is_differentiated(constant_values):
+        rank = known_rank(x, "pad")
+        pairs = _tensor_pairs(constant_values, x)
+        return _with_constants(x, _widths(widths, rank), _widths(pairs, rank))
     if mode == "constant":
         values = _number_pairs(constant_values, "constant_values")
         if len({value for pair in values for value in pair}) == 1:
@@ -391,7 +401,8 @@ def pad(
         return _pad_picked(x, pad_width=widths, mode=mode)
     rank = known_rank(x, "pad")
     lengths = None if stat_length is None else _pairs(stat_length, "stat_length", least=1)
-    ends = _number_pairs(end_values, "end_values")
+    how = "join gradtape.linspace and x by gradtape.concatenate"
+    ends = _number_pairs(plain_number(end_values, "pad", "end_values", how), "end_values")
     for axis, width in enumerate(_widths(widths, rank)):
         if all(same_size(count, 0) for count in width):
             continue
@@ -453,6 +464,18 @@ def _nested_pairs(given: Any, argument: str) -> Any:
 
 def _two_columns(array: Any) -> Any:
     return np.broadcast_to(array, (1 if array.ndim < 2 else len(array), 2))
+
+
+def _tensor_pairs(given: Any, x: Tensor) -> Any:
+    """Return constants that are tensors, or hold tensors, as pairs of the dtype of ``x``."""
+    values = ops["cast_like"](as_tensor(given), x)
+    if values.ndim > 2 or (values.ndim and values.shape[-1] not in (1, 2)):
+        raise ValueError(
+            "pad: constant_values must be a number, a pair (before, after), or a pair per axis, "
+            f"got shape {values.shape}"
+        )
+    rows = (values,) if values.ndim < 2 else tuple(values[i] for i in range(len(values)))
+    return tuple((row[0], row[-1]) if row.ndim else (row, row) for row in rows)
 
 
 def _number_pairs(given: Any, argument: str) -> Any:
