@@ -346,7 +346,9 @@ def test_the_warning_of_a_librarys_function_says_that_the_library_reads() -> Non
     def f(x: Any) -> Any:
         return gt.sum(x) + statistics.fmean(x)
 
-    with pytest.warns(BrokenPathWarning, match=r"\(statistics reads the values of tensors") as caught:
+    with pytest.warns(
+        BrokenPathWarning, match=r"\(statistics reads the values of tensors"
+    ) as caught:
         gt.grad(f)(X)
     assert "gradtape.custom_gradient" in str(caught[0].message)
 
