@@ -429,6 +429,8 @@ def nan_to_num(
     ------
     ValueError
         If ``copy`` is false.
+    GradientError
+        If a derivative with respect to ``nan``, ``posinf`` or ``neginf`` is requested.
 
     Notes
     -----

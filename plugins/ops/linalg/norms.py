@@ -191,6 +191,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
     ------
     ValueError
         If there is no such norm for these axes.
+    GradientError
+        If a derivative with respect to ``ord`` is requested.
 
     Notes
     -----
@@ -245,6 +247,8 @@ def vector_norm(x: Any, axis: Any = None, keepdims: bool = False, ord: Any = 2) 
     ------
     ValueError
         If ``ord`` is not a number.
+    GradientError
+        If a derivative with respect to ``ord`` is requested.
 
     Examples
     --------

@@ -443,6 +443,8 @@ def hard_shrink(x: Any, threshold: float = 0.5) -> Tensor:
         If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If the threshold is negative.
+    GradientError
+        If a derivative with respect to ``b`` is requested.
 
     Notes
     -----
@@ -481,6 +483,8 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> Tensor:
         If ``x`` is complex, or not a tensor, an array or a number.
     ValueError
         If the threshold is negative.
+    GradientError
+        If a derivative with respect to ``threshold`` is requested.
 
     Notes
     -----

@@ -363,6 +363,8 @@ def pad(
         If a dictionary names an axis that is out of bounds.
     TraceError
         For ``reflect_type="odd"``, if a trace does not know the size of an axis or its widths.
+    GradientError
+        If a derivative with respect to ``end_values`` is requested.
 
     Notes
     -----
