@@ -17,6 +17,10 @@ from .uses import LOOKS, use_of
 #: Calls by which a program says that it wants a Python number, as logs do.
 _MEANT = frozenset({"complex", "float", "int", "item", "tolist"})
 _KEEP = "compute with the tensor itself, or with gradtape.stack([...]) of a list of tensors"
+_BY_LIBRARY = (
+    "{} reads the values of tensors: write the formula with functions of numpy or gradtape, or "
+    "give the call a gradient by gradtape.custom_gradient"
+)
 _PARTS = "put the parts in a list for gradtape.stack"
 _BY_AT = "or use a.at[index].set(value) of a tensor, gradtape.constant(a)"
 _ADVICE = {
@@ -90,14 +94,16 @@ def site_of(method: str) -> tuple[Site, FrameType] | None:
     use = use_of(frame.f_code, frame.f_lasti)
     if use == "shown":
         return None
+    package = package_of(running)
+    library = package if running is not frame and package not in ("numpy", PACKAGE) else ""
     target = target_of(frame)
     if target is not None:
         shown = call if call == ITEM else target.statement.removesuffix(" x")
         advice = f"{target.how(frame.f_code)}, {_PARTS}, {_BY_AT}"
-    elif call == ITEM:
+    elif call == ITEM and not library:
         advice = f"{how_to_write(frame.f_code, 'a')}, {_PARTS}, {_BY_AT}"
     else:
-        advice = _advice(name, package_of(running), theirs)
+        advice = _advice(name, package, theirs, library)
     if use == "returned":  # a result of the function that gradtape runs
         use = "kept" if frame.f_back and package_of(frame.f_back) == PACKAGE else ""
     use = use if meant else ""
@@ -127,7 +133,7 @@ def _names_of(running: FrameType, user: FrameType) -> list[str]:
     return names[::-1]
 
 
-def _advice(name: str, package: str, theirs: list[str]) -> str:
+def _advice(name: str, package: str, theirs: list[str], library: str) -> str:
     found = registry().replacements.instead_of(package, theirs)
     if found is not None:
         return f"{found[0]} reads the values of tensors: use {found[1]}"
@@ -135,7 +141,7 @@ def _advice(name: str, package: str, theirs: list[str]) -> str:
         return "a data frame keeps values: put the tensor first, or use gradtape.constant(frame)"
     if name in _ADVICE:
         return _ADVICE[name]
-    ours = getattr(public_package(), name, None)
+    ours = getattr(public_package(), name, None) if name.isidentifier() else None
     if name not in _MEANT and callable(ours) and not isinstance(ours, type):  # no dtype
         return f"use gradtape.{name} on the tensor (a list of tensors: gradtape.stack([...]))"
-    return _KEEP
+    return _BY_LIBRARY.format(library) if library else _KEEP
