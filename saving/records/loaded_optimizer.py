@@ -25,7 +25,7 @@ from ...training import Optimizer, optimizers
 from .loaded import LoadedModule
 from .schema import is_attribute
 
-__all__ = ["FORMULA", "RATE", "FormulaChecks", "LoadedOptimizer"]
+__all__ = ["FORMULA", "RATE", "FormulaChecks", "LoadedOptimizer", "check_formula"]
 
 #: The functions that an optimizer of a file cannot do without.
 FORMULA = ("settings", "update")
@@ -118,12 +118,7 @@ class FormulaChecks:
         """Check what the functions of an optimizer with so many slots take and return."""
         rate, elementwise = found[RATE], found[_ELEMENTWISE]
         returned = self._once(_returned, found["settings"])
-        taken = self._once(_taken, found["update"], held, elementwise)
-        if len(returned | taken) > 1:
-            raise ValueError(
-                f"'update' does not take {_listed(returned)} settings, as 'settings' returns, but "
-                f"{_listed(taken)}"
-            )
+        _check_counts(returned, self._once(_taken, found["update"], held, elementwise))
         if isinstance(rate, RestoredFunction):
             self._once(_check_rate, rate)
 
@@ -134,6 +129,39 @@ class FormulaChecks:
         if key not in self._known:
             self._known[key] = check(function.concrete_functions, *about)
         return self._known[key]
+
+
+def check_formula(
+    settings: Sequence[ConcreteFunction],
+    update: Sequence[ConcreteFunction],
+    held: int,
+    elementwise: bool,
+) -> None:
+    """Check the traces of an optimizer's functions, as readers do.
+
+    Parameters
+    ----------
+    settings, update
+        The traces.
+    held
+        The number of states that ``update`` takes.
+    elementwise
+        Whether ``update`` takes rows of any length.
+
+    Raises
+    ------
+    ValueError
+        If they are not those of an optimizer.
+    """
+    _check_counts(_returned(settings), _taken(update, held, elementwise))
+
+
+def _check_counts(returned: frozenset[int], taken: frozenset[int]) -> None:
+    if len(returned | taken) > 1:
+        raise ValueError(
+            f"'update' does not take {_listed(returned)} settings, as 'settings' returns, but "
+            f"{_listed(taken)}"
+        )
 
 
 def _check_slots(found: Mapping[str, Any]) -> tuple[str, ...]:

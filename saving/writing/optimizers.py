@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from typing import Any
 
 from ...core.extend import (
@@ -16,7 +17,7 @@ from ...core.extend import (
 from ...hints import Lacking
 from ...training import Optimizer, optimizers
 from ..errors import SaveError
-from ..records.loaded_optimizer import RATE, LoadedOptimizer
+from ..records.loaded_optimizer import RATE, LoadedOptimizer, check_formula
 from ..records.manifest import OptimizerRecord
 from .traces import SavedFunction, reason_of
 
@@ -51,7 +52,13 @@ def formula_of(optimizer: Optimizer, where: str) -> list[SavedFunction]:
             f"(update, settings) as graphs, but not how it does a step otherwise. {_ADVICE}"
         )
     settings = _settings(optimizer, where)
-    return [*found, settings, _update(optimizer, where, len(settings.concrete[0].results))]
+    update = _update(optimizer, where, len(settings.concrete[0].results))
+    try:
+        slots, elementwise = _own_slots(optimizer), _is_elementwise(optimizer)
+        check_formula(settings.concrete, update.concrete, slots, elementwise)
+    except ValueError as error:  # readers would refuse it
+        raise SaveError(f"{where}: {error}. {_ADVICE}") from None
+    return [*found, settings, update]
 
 
 def trace_rate(rate: Any, where: str) -> SavedFunction:
@@ -86,9 +93,7 @@ def record_of(optimizer: Optimizer, where: str) -> OptimizerRecord:
         excluded = optimizer._gradtape_excluded.config()
     except (ValueError, TypeError) as error:
         raise SaveError(f"{where}: {error}") from None
-    return OptimizerRecord(
-        elementwise=bool(getattr(optimizer.update, "by_blocks", False)), excluded=excluded
-    )
+    return OptimizerRecord(elementwise=_is_elementwise(optimizer), excluded=excluded)
 
 
 def _beyond(cls: type[Optimizer]) -> list[str]:
@@ -119,9 +124,9 @@ def _settings(optimizer: Optimizer, where: str) -> SavedFunction:
 
 
 def _update(optimizer: Optimizer, where: str, count: int) -> SavedFunction:
-    original, where = optimizer.update, f"{where}.update"
+    original, where = _in_tuples(optimizer.update), f"{where}.update"
     function = Function(original, name="update")
-    slots = len([x for x in optimizer.slots if x not in _OF_OPTIONS])
+    slots, elementwise = _own_slots(optimizer), _is_elementwise(optimizer)
     trained = optimizer.trained
     shapes: dict[Any, list[Any]] = {"float32": []}
     for variable in trained:
@@ -130,7 +135,7 @@ def _update(optimizer: Optimizer, where: str, count: int) -> SavedFunction:
     for dtype, seen in shapes.items():
         found = None
         error: Exception | None = None
-        for choice in _choices(seen, bool(getattr(original, "by_blocks", False))):
+        for choice in _choices(seen, elementwise):
             try:
                 found = [_traced(function, shape, dtype, slots, count) for shape in choice]
                 break
@@ -143,6 +148,26 @@ def _update(optimizer: Optimizer, where: str, count: int) -> SavedFunction:
             ) from error
         concrete += found or ()
     return SavedFunction("update", where, inspect.signature(original), concrete, original)
+
+
+def _own_slots(optimizer: Optimizer) -> int:
+    """Return how many states the formula of an optimizer takes, without those of options."""
+    return len([x for x in optimizer.slots if x not in _OF_OPTIONS])
+
+
+def _is_elementwise(optimizer: Optimizer) -> bool:
+    return bool(getattr(optimizer.update, "by_blocks", False))
+
+
+def _in_tuples(update: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a formula that returns tuples, where steps take lists too."""
+
+    @wraps(update)
+    def in_tuples(value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+        new, changed = optimizers.rules.returned(update(value, gradient, state, settings), state)
+        return new, tuple(changed)
+
+    return in_tuples
 
 
 def _choices(seen: Sequence[Any], elementwise: bool) -> Iterator[list[Any]]:

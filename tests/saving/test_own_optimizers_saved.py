@@ -308,6 +308,35 @@ def test_own_variables_of_an_optimizer_change_as_in_the_live_one(tmp_path: Path)
     assert loaded.optimizer.size.item() == pytest.approx(root.optimizer.size.item())
 
 
+def in_lists(self: Any, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+    new, changed = momentum(self, value, gradient, state, settings)
+    return [new, list(changed)]
+
+
+@pytest.mark.parametrize("marks", [True, False])
+def test_lists_in_place_of_tuples_come_back(marks: bool, tmp_path: Path) -> None:
+    body = {"slots": ["velocity"], "update": by_blocks(in_lists) if marks else in_lists}
+    root = rooted(type("Own", (training.Optimizer,), {**body, "factor": 0.9})(0.01))
+    train(root)
+    gt.save(root, tmp_path / "root.h5")
+    loaded = gt.load(tmp_path / "root.h5")
+    assert train(loaded, compile=True) == train(root, compile=True)
+
+
+def test_a_formula_that_readers_would_refuse_is_refused_on_saving(tmp_path: Path) -> None:
+    class Moded(training.Optimizer):
+        def settings(self, rate: Any, step: Any) -> Any:
+            return rate, "descend"
+
+        def update(self, value: Any, gradient: Any, state: Any, settings: Any) -> Any:
+            return value - settings[0] * gradient, state
+
+    root = rooted(Moded(0.01))
+    train(root, compile=False)
+    with pytest.raises(gt.saving.SaveError, match=r"Moded.*'settings' does not return a tuple of"):
+        gt.save(root, tmp_path / "root.h5")
+
+
 class Sharp(training.SGD):
     """Does two things in a step: no formula says so."""
 

@@ -11,6 +11,7 @@ from ..names import codeless, did_you_mean
 from . import adaptive, classic, lbfgs
 from . import decay as decay
 from . import options as options
+from . import rules as rules
 from .adaptive import *
 from .classic import *
 from .lbfgs import *

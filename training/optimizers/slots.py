@@ -52,6 +52,8 @@ class Slots(Module):
 
     def begin(self) -> None:
         """Create the lists, after the attributes that exist already."""
+        if type(self.slots) is not tuple:  # a class may state a list
+            vars(self)["slots"] = tuple(self.slots)
         for slot in self.slots:
             setattr(self, slot, [])
         # with these names, they are not part of the module tree
