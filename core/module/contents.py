@@ -254,13 +254,19 @@ class _Seen:
         )
 
     def holds_same(self) -> bool:
-        """Return whether the container holds the same variables, modules and containers."""
+        """Return whether the container holds the same variables, modules and containers.
+
+        They are in the same places: code may look there, and plain values may come before them.
+        """
         if self.is_same():
             return True
-        values = self._container.values() if self._keys is not None else self._container
-        now = [x for x in list(values) if _is_relevant(x)]
-        before = self._kept if self._kinds is None else [x for _, x in self._kept]
-        return len(now) == len(before) and all(map(is_, now, before))
+        items = enumerate(self._container) if self._keys is None else self._container.items()
+        now = [(place, x) for place, x in list(items) if _is_relevant(x)]
+        kept = self._kept if self._kinds is not None else enumerate(self._kept)
+        before = [(i if self._keys is None else self._keys[i], x) for i, x in kept]
+        return len(now) == len(before) and all(
+            x is y and place == other for (place, x), (other, y) in zip(now, before, strict=True)
+        )
 
     @property
     def may_hold(self) -> bool:

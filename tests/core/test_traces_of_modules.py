@@ -174,3 +174,25 @@ def test_what_holds_no_variables_is_not_compared() -> None:
     assert len(traced) == 1
     model.later[0] = gt.layers.Dense(3)
     np.testing.assert_allclose(call(X).numpy(), model(model.later[0](X)).numpy(), rtol=1e-6)
+
+
+def test_the_places_of_layers_among_plain_values_count() -> None:
+    class Indexed(gt.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps: list[Any] = [gt.layers.Dense(3), None, gt.layers.Dense(3)]
+
+        def __call__(self, x: Any) -> Any:
+            first = self.steps[0]
+            return x if first is None else first(x)
+
+    model = Indexed()
+    call = gt.function(lambda x: model(x))
+    call(X)
+    for change in (
+        lambda steps: steps.insert(0, None),
+        lambda steps: steps.reverse(),
+        lambda steps: steps.append(7),
+    ):
+        change(model.steps)
+        np.testing.assert_allclose(call(X).numpy(), gt.constant(model(X)).numpy(), rtol=1e-6)
