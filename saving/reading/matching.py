@@ -24,6 +24,7 @@ from ...core.extend import (
     contains_instance,
     flatten,
     prune,
+    shapes_differ,
     to_numpy,
 )
 from ...layers import takes_training
@@ -119,7 +120,13 @@ def input_of(trace: ConcreteFunction, part: Module, effort: Effort) -> Symbol:
             by_size = by_size or len(calls[key]) < len(traced)
         for call in calls[key]:
             if (match := _Match(call, index, effort).call_with(x)) is not None:
-                found.setdefault(match[0], (x, match[1]))
+                known, _ = found.setdefault(match[0], (x, match[1]))
+                if shapes_differ(known.shape, x.shape):
+                    raise ValueError(
+                        f"features: it is not clear what comes before {path!r}: it may have got "
+                        f"{TensorSpec(known.shape, known.dtype)} and changed the shape itself, or "
+                        f"{TensorSpec(x.shape, x.dtype)}; name a part inside it or before it"
+                    )
                 break  # without training, a call may be the beginning of this one
     if by_size and not found:
         raise ValueError(

@@ -379,6 +379,40 @@ def test_a_part_that_could_be_called_with_any_value_is_refused(
     assert gt.saving.features(loaded, before="out")(STEPS).shape == (6, 4, 3)
 
 
+class Flattening(gt.Module):
+    """Changes the shape of its input if that has more than two axes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = gt.Variable(RNG.normal(size=(3, 2)).astype("float32"))
+
+    def __call__(self, x: Any) -> Any:
+        x = gt.reshape(x, (-1, 3)) if len(x.shape) > 2 else x
+        return x @ self.weight
+
+
+def test_a_part_that_may_have_changed_the_shape_itself_is_refused(tmp_path: Path) -> None:
+    class Model(gt.Module):
+        def __init__(self, outside: bool) -> None:
+            super().__init__()
+            self.hidden, self.part, self.outside = L.Dense(3), Flattening(), outside
+
+        def __call__(self, x: Any) -> Any:
+            y = self.hidden(x)
+            return self.part(gt.reshape(y, (-1, 3)) if self.outside else y)
+
+    for outside in (True, False):  # their graphs are the same
+        model = Model(outside)
+        model.part(STEPS)
+        model.part(ROWS[:, :3])
+        model(STEPS)
+        gt.save(model, tmp_path / "model.h5")
+        loaded = gt.load(tmp_path / "model.h5")
+        with pytest.raises(ValueError, match="it is not clear what comes before 'part'"):
+            gt.saving.features(loaded, before="part")
+        assert gt.saving.features(loaded, before="hidden")(STEPS).shape == STEPS.shape
+
+
 class Looped(gt.Module):
     """Its weights are used in a graph inside a node."""
 
