@@ -340,14 +340,10 @@ def _warn_of_rules(replaced: Mapping[str, str]) -> None:
 def _variables(contents: Contents, lazy: bool) -> list[Variable]:
     """Return all variables, with arrays read together, or each at its first use."""
     records, found = contents.manifest.variables, list[Any]()
-    for i, record in enumerate(records):
-        if contents.declared(record.dataset) != (record.dtype, record.shape):
-            raise DamagedFile(
-                f"variable {i} is declared {record.dtype}{list(record.shape)}, its dataset differs"
-            )
-        if lazy:
-            pending = contents.pending(record.dataset)
-            found.append(Pending(pending, record.shape, DTYPES[record.dtype]))
+    contents.check_variables()
+    for record in records if lazy else ():
+        pending = contents.pending(record.dataset)
+        found.append(Pending(pending, record.shape, DTYPES[record.dtype]))
     if not lazy:
         arrays = contents.arrays([record.dataset for record in records])
         found = [arrays.pop(record.dataset) for record in records]

@@ -62,6 +62,15 @@ class Contents:
         """Return the dtype and the shape of a dataset of numbers, without reading it."""
         return self.file.declared(path)
 
+    def check_variables(self) -> None:
+        """Refuse variables whose datasets are not what the manifest says."""
+        for i, record in enumerate(self.manifest.variables):
+            if self.declared(record.dataset) != (record.dtype, record.shape):
+                raise DamagedFile(
+                    f"variable {i} is declared {record.dtype}{list(record.shape)}, its dataset "
+                    "differs"
+                )
+
     def json(self, path: str) -> Any:
         """Return what a text says whose digest is right, for its only use."""
         self._use(path)

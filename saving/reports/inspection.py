@@ -298,6 +298,7 @@ def inspection_of(
 ) -> Inspection:
     """Return the contents of an open file, with a limited number of rows of its tree."""
     file = contents.file
+    contents.check_variables()
     tree = tree_of(contents, most_rows)
     functions, rules = functions_of(contents, tree.modules), rules_of(contents)
     parts = _parts(contents, tree.variables, [*functions, *rules])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forge import dense, forged, put, root
+from forge import dense, forged, good, put, root
 from machine import seconds_of
 
 import gradtape as gt
@@ -290,6 +290,24 @@ def test_lies_in_the_manifest(name: str, path: Path) -> None:
         assert str(caught.value).startswith(str(path))
     with contextlib.suppress(LoadError):
         gt.saving.inspect_text(path)
+
+
+@pytest.mark.parametrize("shape", [[3, 2], [1], [0]])
+def test_diff_and_inspect_refuse_a_shape_that_is_not_that_of_the_data(
+    shape: list[int], path: Path
+) -> None:
+    right = path.with_suffix(".right.h5")
+    right.write_bytes(good(path).read_bytes())
+    forged(path, manifest=lambda m: put(m["variables"][0], "shape", shape))
+    for read in (
+        lambda: gt.saving.diff(path, right),
+        lambda: gt.saving.diff(right, path),
+        lambda: gt.saving.diff(path, path),
+        lambda: gt.saving.inspect(path, statistics=True),
+    ):
+        with pytest.raises(DamagedFile, match="variable 0 is declared") as caught:
+            read()
+        assert str(caught.value).startswith(str(path))
 
 
 @pytest.mark.parametrize("apart", [False, True])
