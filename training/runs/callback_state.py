@@ -12,6 +12,7 @@ import hashlib
 import sys
 import warnings
 from collections.abc import Container, Iterable, Iterator, Mapping
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,12 @@ class Snapshot:
 
 def shared_attributes(callback: Any, names: Iterable[str]) -> dict[str, str]:
     """Return those of some attributes that hold the same object as another: the names of both."""
-    first: dict[int, str] = {}
-    pairs = [(name, first.setdefault(id(vars(callback)[name]), name)) for name in names]
+    held, first = _attributes(callback), dict[int, str]()
+    pairs = [(name, first.setdefault(id(held[name]), name)) for name in names]
     return {
         name: other
         for name, other in pairs
-        if name != other and isinstance(vars(callback)[name], _CHANGED_IN_PLACE)
+        if name != other and isinstance(held[name], _CHANGED_IN_PLACE)
     }
 
 
@@ -118,29 +119,47 @@ def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any])
     given
         Its plain attributes when this run had begun.
     """
-    loaded = set[str]()
+    attributes, loaded = _attributes(callback), set[str]()
     for name, value in state["now"].items():
         if not _is_own(name):
             continue
         ran = _differs(name, value, state["given"])  # not a setting: the run changed it
-        held = vars(callback).get(name)
+        held = attributes.get(name)
         begun = is_plain(held) and _differs(name, held, given)
         # a file must replace neither a method nor what the callback has opened
-        kept = not is_state(held) or not is_plain(getattr(type(callback), name, None))
+        of_class = getattr(type(callback), name, None)
+        in_slot = isinstance(of_class, MemberDescriptorType)
+        kept = not is_state(held) or not (in_slot or is_plain(of_class))
         if (ran or begun) and not kept:
-            vars(callback)[name] = copy.deepcopy(value)
+            _set(callback, name, copy.deepcopy(value))
             loaded.add(name)
     for name, other in state.get("same", {}).items():  # older files have none
         if {name, other} <= loaded:
-            vars(callback)[name] = vars(callback)[other]
+            _set(callback, name, _attributes(callback)[other])
+
+
+def _set(callback: Any, name: str, value: Any) -> None:
+    """Set an attribute without what the class's properties and ``__setattr__`` do."""
+    of_class: Any = getattr(type(callback), name, None)
+    if isinstance(of_class, MemberDescriptorType):
+        of_class.__set__(callback, value)
+    elif hasattr(callback, "__dict__"):
+        vars(callback)[name] = value
 
 
 def is_plain(value: Any) -> bool:
     """Return whether files can hold a value directly; not arrays, which may be large."""
+    try:
+        return _is_plain(value)
+    except RecursionError:  # a list that holds itself
+        return False
+
+
+def _is_plain(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return type(value) in (list, tuple) and all(map(is_plain, value))
+        return type(value) in (list, tuple) and all(map(_is_plain, value))
     if isinstance(value, dict):
-        return type(value) is dict and all(map(is_plain, (*value, *value.values())))
+        return type(value) is dict and all(map(_is_plain, (*value, *value.values())))
     if type(value) is int:
         return abs(value) < 2**64
     if isinstance(value, np.number):  # neither long doubles nor differences of times
@@ -150,18 +169,24 @@ def is_plain(value: Any) -> bool:
 
 def is_state(value: Any) -> bool:
     """Return whether files can hold a value, which may be an array or contain some."""
+    try:
+        return _is_state(value)
+    except RecursionError:  # a list that holds itself
+        return False
+
+
+def _is_state(value: Any) -> bool:
     if type(value) is np.ndarray:
         return value.dtype.kind in "biufc" and value.dtype.char not in "gG"
     if type(value) in (list, tuple, set, frozenset):
-        return all(map(is_state, value))
+        return all(map(_is_state, value))
     if type(value) is dict:
-        return all(map(is_plain, value)) and all(map(is_state, value.values()))
+        return all(map(_is_plain, value)) and all(map(_is_state, value.values()))
     return is_plain(value) or type(value) in (bytes, np.bool_, Tensor)
 
 
 def _attributes(callback: Any) -> dict[str, Any]:
-    held = getattr(callback, "__dict__", {})
-    return {name: value for name, value in held.items() if _is_own(name)}
+    return {name: value for name, value in _all_held(callback).items() if _is_own(name)}
 
 
 def _is_own(name: Any) -> bool:
@@ -254,7 +279,13 @@ def _made_of(value: Any, depth: int = 3) -> list[Any] | None:
 
 def _held(value: Any) -> list[Any]:
     """Return the names and values of an object's attributes."""
-    held = {}
+    pairs = _all_held(value).items()
+    return [x for pair in pairs if not pair[0].startswith("_gradtape") for x in pair]
+
+
+def _all_held(value: Any) -> dict[str, Any]:
+    """Return an object's attributes by name, those in slots too."""
+    held: dict[str, Any] = {}
     for cls in type(value).__mro__:
         slots = vars(cls).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -262,8 +293,7 @@ def _held(value: Any) -> list[Any]:
             name = f"_{cls.__name__.lstrip('_')}{name}" if hidden else name
             if hasattr(value, name):
                 held[name] = getattr(value, name)
-    held.update(getattr(value, "__dict__", {}))
-    return [x for pair in held.items() if not pair[0].startswith("_gradtape") for x in pair]
+    return {**held, **getattr(value, "__dict__", {})}
 
 
 def _is_users(kind: type, home: str) -> bool:

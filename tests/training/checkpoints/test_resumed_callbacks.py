@@ -143,3 +143,33 @@ def test_a_log_that_several_runs_share_keeps_its_lines(tmp_path: Path) -> None:
     assert [row.split(",")[0] for row in rows[3:]] == ["0", "1", "2"]
     train(None)  # completed: nothing changes
     assert path.read_text().split() == rows
+
+
+class Slotted:
+    __slots__ = ("epochs", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self.epochs = limit, [0]
+
+    def on_epoch_end(self, epoch: int, logs: Any) -> None:
+        self.epochs.append(epoch)
+
+
+def test_a_callback_with_slots_goes_on(tmp_path: Path) -> None:
+    for epochs in (2, 4):
+        callback = Slotted(limit=epochs)
+        model = gt.layers.Sequential([gt.layers.Dense(1)])
+        training.fit(
+            model, (X, Y), epochs=epochs, loss="mse", callbacks=[callback], verbose=0,
+            checkpoint=tmp_path / "run.h5", resume=True,
+        )  # fmt: skip
+    assert callback.epochs == [0, 0, 1, 2, 3]
+    assert callback.limit == 4
+
+
+def test_a_callback_may_hold_a_list_that_holds_itself() -> None:
+    callback = Slotted(1)
+    callback.epochs.append(callback.epochs)  # type: ignore[arg-type]
+    model = gt.layers.Sequential([gt.layers.Dense(1)])
+    training.fit(model, (X, Y), epochs=1, loss="mse", callbacks=[callback], verbose=0)
+    assert callback.epochs[-1] == 0
