@@ -121,12 +121,18 @@ _HOLDING = (FunctionType, Function, list, tuple, dict)
 
 def check_named(where: str, value: Any) -> None:
     """Raise an error that names the attribute if pickle cannot find a function by its name."""
-    if isinstance(value, (list, tuple, dict)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            if type(item) in _HOLDING:
-                check_named(f"{where}[{key!r}]", item)
-        return
+    waiting, met = [(where, value)], set[int]()
+    while waiting:  # lists may hold themselves
+        where, value = waiting.pop()
+        if not isinstance(value, (list, tuple, dict)):
+            _check_function(where, value)
+        elif id(value) not in met:
+            met.add(id(value))
+            items = list(value.items() if isinstance(value, dict) else enumerate(value))
+            waiting += [(f"{where}[{k!r}]", x) for k, x in items[::-1] if type(x) in _HOLDING]
+
+
+def _check_function(where: str, value: Any) -> None:
     function = value.python_function if isinstance(value, Function) else value
     if not isinstance(function, FunctionType) or found_by_name(value) or found_by_name(function):
         return

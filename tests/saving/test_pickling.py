@@ -494,6 +494,18 @@ def test_a_function_without_a_name_is_refused_by_the_attribute_that_holds_it() -
         assert type(copy.deepcopy(model)) is Own
 
 
+def test_lists_that_hold_themselves_go_along() -> None:
+    module: Any = gt.Module("cyclic")
+    module.items = [gt.Variable(1.0)]
+    module.items.append(module.items)
+    for again in (pickle.loads(pickle.dumps(module)), copy.deepcopy(module)):
+        assert again.items[1] is again.items
+        assert again.variables[0].item() == 1.0
+    module.items.append(lambda x: x)
+    with pytest.raises(pickle.PicklingError, match=r"Module\.items\[2\] is .*lambda"):
+        pickle.dumps(module)
+
+
 def test_what_belongs_to_one_process_is_refused_in_words() -> None:
     x = gt.Variable([1.0])
     with gt.GradientTape() as tape:
