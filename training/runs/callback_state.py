@@ -127,7 +127,7 @@ def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any])
         held = attributes.get(name)
         begun = is_plain(held) and _differs(name, held, given)
         # a file must replace neither a method nor what the callback has opened
-        of_class = getattr(type(callback), name, None)
+        of_class: Any = getattr(type(callback), name, None)
         in_slot = isinstance(of_class, MemberDescriptorType)
         kept = not is_state(held) or not (in_slot or is_plain(of_class))
         if (ran or begun) and not kept:
