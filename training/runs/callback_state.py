@@ -133,9 +133,11 @@ def load_attributes(callback: Any, state: dict[str, Any], given: dict[str, Any])
         if (ran or begun) and not kept:
             _set(callback, name, copy.deepcopy(value))
             loaded.add(name)
-    for name, other in state.get("same", {}).items():  # older files have none
-        if {name, other} <= loaded:
-            _set(callback, name, _attributes(callback)[other])
+    attributes = _attributes(callback)
+    same = state.get("same")  # older files have none
+    for name, other in same.items() if isinstance(same, dict) else ():
+        if name in loaded and isinstance(other, str) and other in loaded & attributes.keys():
+            _set(callback, name, attributes[other])
 
 
 def _set(callback: Any, name: str, value: Any) -> None:
