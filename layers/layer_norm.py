@@ -11,6 +11,7 @@ from ..nn import group_normalization, layer_normalization
 from . import initializers
 from .base.configured import Configured, positive
 from .base.layer import Elsewhere
+from .base.masks import mask_along
 from .base.weights import Rules
 
 __all__ = [
@@ -36,6 +37,8 @@ class _Scaled(Configured):
     """Base class of layers with a factor, and perhaps an offset, along the normalised axes."""
 
     keeps_mask = True
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
     computes_in_float32 = True
 
     gamma: Variable | None = None
@@ -43,6 +46,10 @@ class _Scaled(Configured):
 
     def _wanted(self) -> tuple[str, ...]:
         raise NotImplementedError
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs; warn if padding counts in what they are divided by."""
+        return mask_along(self, x, mask, getattr(self, "axis", -1))
 
     def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
         """Return the weights' shape."""
@@ -335,6 +342,10 @@ class GroupNormalization(_Scaled, saved_as="layers.GroupNormalization"):
     def _weights_of(self, input_shape: Any) -> tuple[int, ...]:
         return (self.known(input_shape, self.axis),)
 
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs; warn, as padding counts in mean and variance."""
+        return mask_along(self, x, mask, 1)
+
     def call(self, x: Any) -> Any:
         """Normalise ``x``."""
         x = self.fit(x, self.axis)
@@ -366,6 +377,8 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     """
 
     keeps_mask = True
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
     computes_in_float32 = True
 
     def __init__(
@@ -373,6 +386,10 @@ class UnitNormalization(Configured, saved_as="layers.UnitNormalization"):
     ) -> None:
         super().__init__(name, dtype, **rules)
         self.axis = _axes(self, axis)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs; warn if padding counts in the norm."""
+        return mask_along(self, x, mask, self.axis)
 
     def call(self, x: Any) -> Any:
         """Divide ``x``."""

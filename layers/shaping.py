@@ -8,7 +8,7 @@ from functools import reduce
 from math import prod
 from typing import Any, ClassVar, Unpack
 
-from ..core.extend import exact_quotient, ops
+from ..core.extend import as_tensor, exact_quotient, ops
 from .base.configured import Configured, positive
 from .base.weights import Rules
 
@@ -303,6 +303,19 @@ class Average(_Elementwise, saved_as="layers.Average"):
         return super().call(xs) / len(xs)
 
 
+def _steps_of(x: Any, mask: Any, count: int) -> Any:
+    """Return the mask of an input along its first axes; all true if it has none."""
+    there = ops["ones_like"](x).astype("bool")
+    if x.ndim > count:  # of steps without elements, too
+        there = ops["all"](there, axis=tuple(range(count, x.ndim)))
+    if mask is None:
+        return there
+    mask = as_tensor(mask).astype("bool")
+    while mask.ndim < count:
+        mask = ops["expand_dims"](mask, axis=-1)
+    return ops["logical_and"](there, mask)
+
+
 class Concatenate(_Merge, saved_as="layers.Concatenate"):
     """The inputs, joined along an axis.
 
@@ -329,6 +342,20 @@ class Concatenate(_Merge, saved_as="layers.Concatenate"):
     ) -> None:
         super().__init__(name, dtype, **rules)
         self.axis = operator.index(axis)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the result, joined like the inputs if they are joined along steps.
+
+        Steps of an input without a mask are no padding.
+        """
+        there = [m for m in mask or () if m is not None]
+        rank = next((len(part.shape) for part in x if part.shape is not None), None)
+        steps = max([m.ndim for m in there], default=0)
+        axis = self.axis if self.axis >= 0 or rank is None else self.axis + rank
+        if not 0 <= axis < steps:
+            return super().compute_mask(x, mask)
+        pairs = zip(x, mask, strict=True)
+        return ops["concatenate"](*(_steps_of(part, m, steps) for part, m in pairs), axis=axis)
 
     def call(self, xs: Any) -> Any:
         """Concatenate the inputs."""
@@ -376,6 +403,9 @@ class Dot(_Merge, saved_as="layers.Dot"):
             raise ValueError(f"Dot: axes must be one or two axes, and not the batch, got {axes!r}")
         self.axes = (operator.index(given[0]), operator.index(given[1]))
         self.normalize = bool(normalize)
+
+    def compute_mask(self, x: Any, mask: Any = None) -> None:
+        """Return ``None``: the axes of the result are other ones, and sums contain padding."""
 
     def call(self, xs: Any) -> Any:
         """Multiply the inputs."""

@@ -197,7 +197,9 @@ def mean_of(values: Tensor, axis: int = -1) -> Tensor:
 
 
 def weights_like(weight: Any, values: Tensor) -> Tensor:
-    """Return the weights of examples in a shape and dtype that broadcast with their values.
+    """Return the weights of examples in a shape that broadcasts with their values.
+
+    They have the dtype of the values, or float64 if these are not floating-point numbers.
 
     Parameters
     ----------
@@ -211,7 +213,8 @@ def weights_like(weight: Any, values: Tensor) -> Tensor:
     ValueError
         If there are more or fewer weights than examples.
     """
-    weight = with_others(weight, (values,)).astype(values.dtype)
+    kind = values.dtype if values.dtype.kind in "fc" else "float64"  # hits may be booleans
+    weight = with_others(weight, (values,)).astype(kind)
     given = weight.shape
     if weight.ndim == values.ndim + 1 and same_size(given[-1], 1):
         weight = ops["squeeze"](weight, axis=-1)

@@ -18,6 +18,7 @@ __all__ = [
     "along_steps",
     "call_with_mask",
     "in_rank",
+    "mask_along",
     "mask_by_call",
     "masking_rows",
     "takes_mask",
@@ -106,6 +107,34 @@ def call_with_mask(
     if mask is None and isinstance(args[0], (list, tuple)):
         mask = [None] * len(args[0])
     return y, [_mask_after(layer, args[0], mask)]
+
+
+def mask_along(layer: Any, x: Any, mask: Any, axes: Any) -> Any:
+    """Return the mask of a layer's inputs; warn if the layer computes along their steps.
+
+    Parameters
+    ----------
+    layer
+        A layer whose results depend on all elements along some axes.
+    x
+        Its inputs.
+    mask
+        Their mask, or None.
+    axes
+        The axis or axes.
+    """
+    if mask is None:
+        return None
+    given = axes if isinstance(axes, (list, tuple)) else [axes]
+    rank = None if x.shape is None else len(x.shape)
+    along = [axis if axis >= 0 or rank is None else axis + rank for axis in given]
+    if any(0 < axis < mask.ndim for axis in along):
+        warnings.warn(
+            f"layer {layer.name!r} ({type(layer).__name__}) computes along the steps, and padding "
+            "counts there like any other step",
+            stacklevel=3,
+        )
+    return mask
 
 
 def takes_mask(layer: Any) -> bool:

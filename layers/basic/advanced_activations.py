@@ -12,6 +12,7 @@ from ...core.extend import Variable, as_tensor, ops
 from .. import initializers
 from ..base.configured import Configured
 from ..base.layer import Elsewhere
+from ..base.masks import mask_along
 from ..base.weights import Rules
 
 __all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
@@ -178,6 +179,8 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     """
 
     keeps_mask = True
+    #: :meth:`compute_mask` passes masks on and makes none.
+    makes_mask: ClassVar[bool] = False
     computes_in_float32 = True
 
     def __init__(
@@ -185,6 +188,10 @@ class Softmax(Configured, saved_as="layers.Softmax"):
     ) -> None:
         super().__init__(name, dtype, **rules)
         self.axis = list(axis) if isinstance(axis, Sequence) else axis
+
+    def compute_mask(self, x: Any, mask: Any = None) -> Any:
+        """Return the mask of the inputs; warn if padding counts in the sum."""
+        return mask_along(self, x, mask, self.axis)
 
     def call(self, x: Any, mask: Any = None) -> Any:
         """Apply it, leaving out elements for which ``mask`` is false."""

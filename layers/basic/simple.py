@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from math import prod
+from math import isnan, prod
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
@@ -291,7 +291,7 @@ class Masking(Configured, saved_as="layers.Masking"):
     Parameters
     ----------
     mask_value
-        The number, 0 by default.
+        The number, 0 by default; it may be NaN.
 
     Raises
     ------
@@ -337,7 +337,11 @@ class Masking(Configured, saved_as="layers.Masking"):
         return ops["where"](self._seen(x, True), x, 0)
 
     def _seen(self, x: Any, keepdims: bool) -> Any:
-        return ops["any"](ops["not_equal"](x, self.mask_value), axis=-1, keepdims=keepdims)
+        if isnan(self.mask_value):  # NaN equals nothing
+            differ = ops["logical_not"](ops["isnan"](x))
+        else:
+            differ = ops["not_equal"](x, self.mask_value)
+        return ops["any"](differ, axis=-1, keepdims=keepdims)
 
 
 class Identity(Configured, saved_as="layers.Identity"):

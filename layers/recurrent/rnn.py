@@ -320,8 +320,10 @@ class RNN(Configured, saved_as="layers.RNN"):
             ]
 
     def compute_mask(self, x: Any, mask: Any = None) -> Any:
-        """Return the mask of the inputs, if there is a result for each step."""
-        return mask if self.return_sequences else None
+        """Return the mask of the results, in their order; None if there is only the last."""
+        if mask is None or not self.return_sequences:
+            return None
+        return ops["flip"](as_tensor(mask), axis=1) if self.go_backwards else mask
 
     def reset_states(self) -> None:
         """Set the states of a stateful layer to zero."""

@@ -273,7 +273,10 @@ class Bidirectional(Configured, saved_as="layers.Bidirectional"):
         if self.forward_layer.return_sequences:
             two = ops["flip"](two, axis=1)
             if mask is not None:  # padding is zero in both directions, as in Keras
-                seen = ops["expand_dims"](as_tensor(mask).astype("bool"), axis=-1)
+                seen = as_tensor(mask).astype("bool")
+                if self.forward_layer.go_backwards:
+                    seen = ops["flip"](seen, axis=1)
+                seen = ops["expand_dims"](seen, axis=-1)
                 one, two = (ops["where"](seen, y, 0.0) for y in (one, two))
         merged = self._merged(one, two)
         return (

@@ -36,6 +36,11 @@ def model(request: pytest.FixtureRequest) -> Any:
         lambda: [L.Bidirectional(L.LSTM(3))],
         lambda: [L.TimeDistributed(L.Dense(3)), L.LayerNormalization(), L.LSTM(2), L.Dense(2)],
         lambda: [L.Dense(3), L.Activation("relu"), L.Softmax(), L.RNN([L.GRUCell(2)])],
+        lambda: [L.LSTM(3, return_sequences=True, go_backwards=True), L.GRU(2)],
+        lambda: [
+            L.Bidirectional(L.GRU(3, return_sequences=True, go_backwards=True)),
+            L.SimpleRNN(2),
+        ],
     ],
 )
 def test_padding_makes_no_difference(model: Any, rest: Any, tmp_path: Path) -> None:
@@ -214,3 +219,59 @@ def test_an_op_that_mixes_steps_says_that_it_ends_a_mask() -> None:
     net = functional(embed(), lambda x: gt.cumsum(x, axis=1), L.LSTM(2))
     with pytest.warns(UserWarning, match=r"'cumsum' .*takes no mask, so padding"):
         net(IDS)
+
+
+@pytest.mark.parametrize("masked_too", [False, True])
+@pytest.mark.parametrize("axis", [1, -2])
+def test_sequences_joined_along_steps_join_their_masks(axis: int, masked_too: bool) -> None:
+    one, two = gt.Input((None,), dtype="int32"), gt.Input((None,), dtype="int32")
+    parts = [embed()(one), L.Embedding(5, 4, mask_zero=masked_too)(two)]
+    joined = gt.Model([one, two], L.Concatenate(axis=axis)(parts))
+    net = gt.Model([one, two], L.LSTM(3)(joined.output))
+    other = np.array([[2, 1, 0, 4], [3, 0, 0, 0]], "int32")
+    seen = np.concatenate([IDS != 0, (other != 0) | (not masked_too)], axis=1)
+    assert joined.compute_mask([IDS, other]).tolist() == seen.tolist()
+    expected = net.layers[-1](joined([IDS, other]).numpy(), mask=seen).numpy()
+    y = net([IDS, other]).numpy()
+    np.testing.assert_allclose(y, expected, rtol=1e-5)
+    np.testing.assert_allclose(net([LONGER, other]).numpy(), y, rtol=1e-5, atol=1e-6)
+    traced = gt.function(lambda a, b: net([a, b]))
+    np.testing.assert_allclose(traced(LONGER, other).numpy(), y, rtol=1e-5, atol=1e-6)
+
+
+def test_nan_may_be_padding(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 2)).astype("float32")
+    net = L.Sequential([L.Masking(float("nan")), L.LSTM(3)])
+    y = net(x).numpy()
+    longer = np.pad(x, ((0, 0), (0, 2), (0, 0)), constant_values=np.nan)
+    np.testing.assert_allclose(net(longer).numpy(), y, rtol=1e-5)
+    gt.save(net, tmp_path / "a.h5")
+    np.testing.assert_allclose(gt.load(tmp_path / "a.h5")(longer).numpy(), y, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda: L.GroupNormalization(2),
+        lambda: L.LayerNormalization([1, 2]),
+        lambda: L.RMSNormalization(1),
+        lambda: L.UnitNormalization(-2),
+        lambda: L.Softmax(1),
+    ],
+)
+def test_a_layer_that_computes_along_steps_says_that_padding_counts(layer: Any) -> None:
+    net = L.Sequential([embed(), layer(), L.Dense(2)])
+    with pytest.warns(UserWarning, match="computes along the steps, and padding counts"):
+        net(IDS)
+    with warnings.catch_warnings(action="error"):
+        assert net.layers[1](net.layers[0](IDS)).shape == (2, 5, 4)
+    with pytest.warns(UserWarning, match="computes along the steps"):
+        assert net.compute_mask(IDS).tolist() == (IDS != 0).tolist()
+
+
+def test_products_along_axes_have_no_mask() -> None:
+    ids = gt.Input((5,), dtype="int32")
+    x = embed()(ids)
+    net = gt.Model(ids, L.Dot(2)([x, x]))
+    with pytest.warns(UserWarning, match=r"\(Dot\) takes no mask, so padding"):
+        assert net.compute_mask(IDS) is None

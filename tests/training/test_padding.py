@@ -87,6 +87,21 @@ def test_padding_counts_nowhere_as_in_keras(
         np.testing.assert_allclose(found[names.get(name, name)], value, rtol=2e-5, err_msg=name)
 
 
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize(
+    "metric", ["accuracy", training.metrics.SparseTopKCategoricalAccuracy(1), training.accuracy]
+)
+def test_metrics_of_hits_are_weighted_where_there_is_padding(metric: Any, compile: bool) -> None:
+    model, seen = tagger(), IDS != 0
+    hits = training.predict(model, IDS).numpy().argmax(-1) == Y
+    given = {"loss": options()["loss"], "metrics": [], "weighted_metrics": [metric]}
+    for weights in (W, W[:, 0], W.astype("int64") + 1):
+        found = training.evaluate(model, (IDS, Y, weights), compile=compile, batch_size=2, **given)
+        share = weights[:, None] if weights.ndim == 1 else weights
+        expected = (hits * share)[seen].sum() / (share * seen).sum()
+        np.testing.assert_allclose(list(found.values())[1], expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "loss",
     [
