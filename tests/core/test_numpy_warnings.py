@@ -118,16 +118,36 @@ def test_a_copy_of_the_filters_fits_nothing() -> None:
         assert module.match("gradtape.core") is None
 
 
-def test_a_filter_can_be_made_of_the_patterns() -> None:
-    show_at_users_lines()
-    (ours,) = [x for x in warnings.filters if type(x[3]).__module__.startswith("gradtape")]
-    action, text, category, module, line = ours
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.resetwarnings()
-        # as scikit-learn does in the process that started its workers
-        warnings.filterwarnings(action, text.pattern, category, module.pattern, line)
-        warnings.warn("overflow encountered in exp", RuntimeWarning, stacklevel=1)
-    assert len(caught) == 1
+def test_the_filters_can_be_copied_by_their_patterns(tmp_path: Path) -> None:
+    run = """\
+import sys, warnings
+gt.log(gt.ones(1))
+filters = list(warnings.filters)
+with warnings.catch_warnings():
+    warnings.resetwarnings()
+    for action, text, category, module, line in filters:  # as scikit-learn does
+        texts = ["" if x is None else getattr(x, "pattern", x) for x in (text, module)]
+        warnings.filterwarnings(action, texts[0], category, texts[1], line, append=True)
+    f(x)
+sys.exit(f"copied {len(filters)}")
+"""
+    text = told(run, tmp_path)
+    assert "copied" in text
+    assert "RuntimeWarning: invalid value encountered in log1p" in text
+
+
+def test_scikit_learn_runs_jobs_where_gradtape_is_used(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    run = """\
+import sys
+from sklearn.model_selection import cross_val_score
+gt.log(gt.ones(1))
+values = np.linspace(-1.0, 1.0, 20)[:, None]
+net = gt.sklearn.Classifier(units=(), epochs=1, random_state=0)
+scores = cross_val_score(net, values, values[:, 0] > 0, cv=2, error_score="raise")
+sys.exit(f"scores {len(scores)}")
+"""
+    assert "scores 2" in told(run, tmp_path)
 
 
 def test_a_compiled_function_that_warned_ends(tmp_path: Path) -> None:

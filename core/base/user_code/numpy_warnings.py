@@ -26,8 +26,8 @@ _NUMPYS = re.compile(r"(divide by zero|overflow|underflow|invalid value) encount
 class _Pattern:
     """What a filter has instead of a regular expression."""
 
-    #: The regular expression of copies, which fits nothing.
-    pattern = r"(?!)"
+    #: What those get who copy a filter by its pattern, such as scikit-learn: it fits nothing.
+    pattern, flags = r"(?!)", 0
 
     def __reduce__(self) -> Any:
         return re.compile, (self.pattern,)
