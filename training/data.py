@@ -436,7 +436,7 @@ def as_parts(what: str, given: Any) -> tuple[Any, ...]:
     others = [set().union(*lengths[:i], *lengths[i + 1 :]) for i in range(len(parts))]
     for i, part in enumerate(given):
         if isinstance(parts[i], list) and lengths[i] != others[i] == {len(part)}:
-            parts[i] = as_tensor(part)
+            parts[i] = as_part(f"{what}: {_NAMES[i]}", part, whole=True)
     return tuple(parts)
 
 
@@ -447,20 +447,47 @@ def _without_none(part: Any) -> Any:
     return {name: x for name, x in part.items() if x is not None}
 
 
-def as_part(what: str, part: Any) -> Any:
+def as_part(what: str, part: Any, whole: bool = False) -> Any:
     """Return inputs, labels or weights as a tensor, or as several in their structure.
+
+    Parameters
+    ----------
+    what
+        Their name in messages.
+    part
+        What the user gave.
+    whole
+        Whether it is one array, also if it is a list of arrays.
 
     Raises
     ------
     TypeError
         If something is not numeric.
+    ValueError
+        If the elements of a list have different sizes.
     """
     try:
-        if are_several(part) and not all(np.ndim(leaf) == 0 for leaf in flatten(part)):
+        if (
+            not whole
+            and are_several(part)
+            and not all(np.ndim(leaf) == 0 for leaf in flatten(part))
+        ):
             return map_structure(as_tensor, part)
         return as_tensor(part)
     except (TypeError, ValueError) as error:
+        sizes = {_size(x) for x in part} if isinstance(part, (list, tuple)) else set()
+        if type(error) is ValueError and len(sizes) > 1:
+            raise ValueError(
+                f"{what}: its {len(part)} elements have different sizes, such as "
+                f"{' and '.join(sorted(map(str, sizes))[:2])}, so they make no array; resize them, "
+                "or pad each batch: gt.data.Dataset(list(zip(x, y))).padded_batch(32)"
+            ) from None
         raise type(error)(f"{what}: {error}") from None
+
+
+def _size(x: Any) -> Any:
+    """Return the shape of an array, the length of a list, and None for a number."""
+    return tuple(x.shape) if hasattr(x, "shape") else len(x) if hasattr(x, "__len__") else None
 
 
 def _shapes(part: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -366,3 +367,27 @@ def test_a_split_of_sorted_arrays_is_told_of(y: Any, loss: str, warns: str | Non
     else:
         with pytest.warns(UserWarning, match=warns):
             run((X, y), loss=loss, validation_split=0.4)
+
+
+@pytest.mark.parametrize(
+    ("x", "sizes"),
+    [
+        ([np.ones((4, 5, 3), "uint8"), np.ones((6, 5, 3), "uint8")], "(4, 5, 3) and (6, 5, 3)"),
+        ([[1, 2], [3]], "1 and 2"),
+        ([np.ones(3), np.ones(1)], "(1,) and (3,)"),
+    ],
+)
+def test_lists_of_elements_of_different_sizes_are_told_to_be_padded(x: Any, sizes: str) -> None:
+    told = f"data: x: its 2 elements have different sizes, such as {sizes}"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        run((x, [0, 1]))
+
+
+def test_a_metric_with_and_without_weights_needs_two_names() -> None:
+    model, data = gt.layers.Sequential([gt.layers.Dense(2)]), (np.ones((4, 3)), [0, 1, 0, 1])
+    both = {"metrics": ["accuracy"], "weighted_metrics": ["accuracy"]}
+    with pytest.raises(ValueError, match="one in weighted_metrics; name one of them"):
+        gt.training.evaluate(model, data, **both)
+    named = gt.training.metrics.MeanMetricWrapper(gt.training.accuracy, "weighted")
+    found = gt.training.evaluate(model, data, metrics=["accuracy"], weighted_metrics=[named])
+    assert found["weighted"] == found["accuracy"]

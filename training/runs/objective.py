@@ -56,7 +56,10 @@ class Head:
         plain = known_metrics.get(metrics, self.kind)
         weighing = known_metrics.get(weighted or (), self.kind, weighted=True)
         for called in plain.keys() & weighing.keys():
-            raise ValueError(f"two metrics are called {called!r}")
+            raise ValueError(
+                f"two metrics are called {called!r}, one in metrics and one in weighted_metrics; "
+                "name one of them: training.metrics.MeanMetricWrapper(function, 'another_name')"
+            )
         prefix = f"{name}_" if name else ""
         self.metrics = {prefix + called: x for called, x in (plain | weighing).items()}
         self.weighted = {prefix + called for called in weighing}
