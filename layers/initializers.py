@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.extend import complete_docstring, registry, snake_case
+from ..core.extend import Setting, batch_rows, complete_docstring, registry, snake_case
 
 # by its public name: layers do not know which plugin provides it
 from ..random import uniform as random_uniform
@@ -47,7 +47,8 @@ _CUT_STDDEV = 0.87962566103423978
 
 def draw_seed() -> int:
     """Return a seed from the global generator of ``gradtape.random``."""
-    high, low = random_uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
+    with Setting(batch_rows, None):  # the two numbers are no rows of a rank with two examples
+        high, low = random_uniform((2,), 0.0, 2.0**31, dtype="float64").numpy()
     return (int(high) << 31) + int(low)
 
 

@@ -14,6 +14,7 @@ from ...core.extend import (
     RULES,
     Module,
     Policy,
+    Setting,
     Tensor,
     Variable,
     add_to_loss,
@@ -22,6 +23,7 @@ from ...core.extend import (
     as_policy,
     as_stored_value,
     as_tensor,
+    batch_rows,
     default_dtype,
     flatten,
     hinted,
@@ -433,7 +435,8 @@ class Layer(Module):
         kind = as_dtype(dtype or self.dtype or vars(self).get("_gradtape_dtype") or default_dtype())
         if UNMADE in vars(self):
             return Variable.holding(np.broadcast_to(np.zeros((), kind), shape))
-        value = initializers.get(initializer)(tuple(shape), kind)
+        with Setting(batch_rows, None):  # the same on all ranks, whatever the sizes of their parts
+            value = initializers.get(initializer)(tuple(shape), kind)
         variable = Variable(value, trainable=trainable, name=name, dtype=kind)
         if variable.shape != tuple(shape):
             raise ValueError(

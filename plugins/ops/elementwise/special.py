@@ -336,6 +336,10 @@ def _bessel_kernel(xp: Any, x: Any, *, order: int = 0) -> Any:
         return cast_to(xp, own(wide), x.dtype if kind_of(x.dtype) == "f" else np.float64)
     kept = x.dtype if kind_of(x.dtype) == "f" else np.dtype(np.float64)
     size = xp.abs(wide)
+    # infinite from 720 on; of much larger numbers all terms are 0, and their product is NaN
+    beyond = xp.logical_and(xp.isfinite(size), size > 1e4)
+    wide = xp.where(beyond, xp.sign(wide) * 1e4, wide)
+    size = xp.abs(wide)
     total = xp.zeros_like(wide)
     nodes = _pairs_of_nodes(xp, size, order)
     for i in range(nodes):
