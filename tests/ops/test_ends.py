@@ -267,6 +267,12 @@ def test_the_slope_of_arcsinh_does_not_overflow() -> None:
     assert gt.grad(gt.arcsinh)(gt.constant(1e25)).item() == pytest.approx(1e-25)
 
 
+@pytest.mark.parametrize("x", [1e3, -1e10, 9.2e18, 1e30, np.int64(2**63 - 1)])
+def test_i0_of_large_numbers_is_infinite(x: Any) -> None:
+    assert gt.i0(gt.constant(x)).item() == INF
+    assert gt.i0(gt.constant(float(x), "float64")).item() == INF
+
+
 EXACT = {
     "i0": {0.0: 1.0},
     "erf": {0.0: 0.0, INF: 1.0, -INF: -1.0},

@@ -107,6 +107,13 @@ def masked() -> Any:
     )
 
 
+def recurrent() -> Any:
+    """Return a model with dropout that is first called in a training step."""
+    gt.random.set_seed(1)
+    lstm = gt.layers.LSTM(4, dropout=0.3, recurrent_dropout=0.3)
+    return gt.layers.Sequential([gt.layers.Embedding(5, 6), lstm, gt.layers.Dense(3)])
+
+
 def half() -> Any:
     gt.random.set_seed(1)
     dense = gt.layers.Dense(16, activation="relu", dtype="mixed_float16")
@@ -167,6 +174,11 @@ def training() -> dict[str, Any]:
         "weights": (network, (X, Y, WEIGHT), {"class_weight": {0: 2.0, 1: 0.5}}),
         "outputs": (several, (X, both), {"loss": crossentropies, "loss_weights": {"b": 0.3}}),
         "masks": (masked, (tokens, of_steps), {"epochs": 1, "metrics": lambda: ["accuracy"]}),
+        "two rows for each rank": (
+            recurrent,
+            (tokens[:24], Y[:24]),
+            {"batch_size": 2 * SIZE, "epochs": 1},
+        ),
         "regularizers": (regularized, (X, Y), {}),
         "regularizers, own loss": (regularized, (X, Y), {"loss": own_loss}),
         "half precision": (half, (X, Y), {}),
