@@ -223,10 +223,20 @@ def _by_dtype(array: np.ndarray[Any, Any]) -> str:
     return _DATES if array.dtype.kind in "Mm" else ""
 
 
+def _are_numbers(texts: Any) -> bool:
+    """Return whether all texts are numbers."""
+    try:
+        return bool([float(text) for text in texts])
+    except ValueError:
+        return False
+
+
 def _by_elements(value: Any, array: np.ndarray[Any, Any]) -> str:
     leaves = list(array.flat[:100]) if array.dtype.kind == "O" else []
     known = [x for x in leaves if x is not None]
     if array.dtype.kind in "US" or (known and all(isinstance(x, str) for x in known)):
+        if _are_numbers(known or array.flat[:100]):
+            return "these are numbers as text: pass np.asarray(x, 'float64')"
         return "encode words as numbers with np.unique(x, return_inverse=True)"
     if known and all(isinstance(x, (datetime.date, datetime.timedelta)) for x in known):
         return _DATES

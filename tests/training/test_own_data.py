@@ -391,3 +391,15 @@ def test_a_metric_with_and_without_weights_needs_two_names() -> None:
     named = gt.training.metrics.MeanMetricWrapper(gt.training.accuracy, "weighted")
     found = gt.training.evaluate(model, data, metrics=["accuracy"], weighted_metrics=[named])
     assert found["weighted"] == found["accuracy"]
+
+
+@pytest.mark.parametrize("dtype", ["U", "S", "O"])
+def test_numbers_as_text_are_told_to_be_converted(dtype: str) -> None:
+    texts = X.round(3).astype("U").astype(dtype)
+    with pytest.raises(
+        TypeError, match=r"these are numbers as text: pass np.asarray\(x, 'float64'\)"
+    ):
+        run((texts, Y))
+    assert run((np.asarray(texts, "float64"), Y)) == run((X.round(3), Y))
+    with pytest.raises(TypeError, match="encode words as numbers with np.unique"):
+        run((np.array(["1", "two", "3"] * 8), Y))
