@@ -401,5 +401,5 @@ def test_numbers_as_text_are_told_to_be_converted(dtype: str) -> None:
     ):
         run((texts, Y))
     assert run((np.asarray(texts, "float64"), Y)) == run((X.round(3), Y))
-    with pytest.raises(TypeError, match="encode words as numbers with np.unique"):
+    with pytest.raises(TypeError, match=r"encode words as numbers with np\.unique"):
         run((np.array(["1", "two", "3"] * 8), Y))
