@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,13 +21,14 @@ from ...core.extend import (
     Tensor,
     TensorSpec,
     Variable,
+    calling_in,
     flatten,
     has_unknown_sizes,
     line_of,
     pack_like,
     structure,
 )
-from ...layers import Layer
+from ...layers import Layer, Sequential, takes_training
 from ..errors import SaveError
 from ..proofs.samples import Shapes
 from ..records.schema import rule_fits_weight
@@ -227,9 +228,33 @@ def trace_call(
         return None
     python_call = getattr(call, "__wrapped__", call)
     converts = hasattr(call, "converts")
-    original = python_call.__get__(module)
+    original = _told_training(module, python_call.__get__(module))
     adding = with_added(original, module, [] if lost is None else lost)
     return _traced_for(history.calls, "__call__", original, where, sizes, converts, adding)
+
+
+def _told_training(module: Module, call: Any) -> Any:
+    """Return a call that takes ``training``, which reaches the parts of the module as in ``fit``.
+
+    A class may leave it to its parts (``Dropout``, say) to know whether the model trains. A graph
+    can serve one of the two only, so there must be one for each.
+    """
+    signature = inspect.signature(call)
+    kinds = {x.kind for x in signature.parameters.values()}
+    if "training" in signature.parameters or inspect.Parameter.VAR_KEYWORD in kinds:
+        return call
+    if not any(takes_training(x) for x in module.submodules if not isinstance(x, Sequential)):
+        return call
+
+    @wraps(call)
+    def told(*args: Any, training: Any = False, **kwargs: Any) -> Any:
+        with calling_in(training):
+            return call(*args, **kwargs)
+
+    added = inspect.Parameter("training", inspect.Parameter.KEYWORD_ONLY, default=False)
+    parameters = [*signature.parameters.values(), added]
+    vars(told)["__signature__"] = signature.replace(parameters=parameters)
+    return told
 
 
 def trace_mask(module: Module, history: History, where: str, sizes: str) -> SavedFunction | None:
