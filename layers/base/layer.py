@@ -211,6 +211,13 @@ class Layer(Module):
         # weights in the order of their creation, as in Keras: kernel, then bias
         return list(vars(self))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # layers written for Keras end their build() by self.built = True
+        if name == "built" and getattr(getattr(type(self), name, None), "fset", self) is None:
+            self.mark_built(bool(value))
+        else:
+            super().__setattr__(name, value)
+
     def build(self, input_shape: Any) -> None:
         """Create the weights for inputs of ``input_shape`` (unknown sizes are ``None``)."""
 

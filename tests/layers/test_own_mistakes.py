@@ -235,3 +235,19 @@ def test_a_regularizer_that_returns_no_number(regularizer: Any, words: str) -> N
     model = gt.layers.Sequential([gt.layers.Dense(1, kernel_regularizer=regularizer)])
     with pytest.raises(ValueError, match=f"regularizer of variable 'kernel' {words}|{words}"):
         gt.training.fit(model, (np.ones((8, 3)), np.ones((8, 1))), loss="mse", verbose=0)
+
+
+def test_a_layer_may_say_that_it_is_built_as_in_keras() -> None:
+    class Scaled(L.Layer):
+        def build(self, shape: Any) -> None:
+            self.scale = self.add_weight((shape[-1],), "ones", "scale")
+            self.built = True
+
+        def call(self, x: Any) -> Any:
+            return x * self.scale
+
+    layer = Scaled()
+    assert not layer.built
+    assert layer(X).tolist() == X.tolist()
+    assert layer.built
+    assert len(layer.variables) == 1

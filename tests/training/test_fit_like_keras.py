@@ -327,3 +327,18 @@ def test_several_outputs_that_do_not_fit(data: Any, options: Any, message: str) 
 def test_a_list_of_arrays_may_be_one_array_of_examples() -> None:
     whole = run(Sequential([dense(K)]), (X, C))
     assert run(Sequential([dense(K)]), (list(X), list(C))) == whole
+
+
+def test_a_metric_with_and_without_weights_has_keras_names() -> None:
+    model, both = Sequential([Dense(3)]), {"metrics": ["accuracy"], "weighted_metrics": ["accuracy"]}
+    history = fit(model, (X, C, W), verbose=0, compile=False, optimizer=SGD(0.0), **both).history
+    assert list(history) == ["loss", "accuracy", "weighted_accuracy"]
+    right = model(X).numpy().argmax(1) == C
+    assert history["accuracy"] == pytest.approx([right.mean()])
+    assert history["weighted_accuracy"] == pytest.approx([(right * W).sum() / W.sum()])
+
+    place = gt.Input((3,))
+    two = gt.Model(place, {"a": Dense(1)(place), "b": Dense(3)(place)})
+    told = {key: {"b": value} for key, value in both.items()}
+    measured = evaluate(two, (X, {"b": C}), loss={"b": "sparse_categorical_crossentropy"}, **told)
+    assert list(measured)[-2:] == ["b_accuracy", "b_weighted_accuracy"]

@@ -55,6 +55,8 @@ class Head:
             metrics = ("accuracy",) if several and not weighted else ()
         plain = known_metrics.get(metrics, self.kind)
         weighing = known_metrics.get(weighted or (), self.kind, weighted=True)
+        both = plain.keys() & weighing.keys()  # named apart as in Keras
+        weighing = {f"weighted_{x}" if x in both else x: metric for x, metric in weighing.items()}
         for called in plain.keys() & weighing.keys():
             raise ValueError(
                 f"two metrics are called {called!r}, one in metrics and one in weighted_metrics; "
