@@ -330,7 +330,8 @@ def test_a_list_of_arrays_may_be_one_array_of_examples() -> None:
 
 
 def test_a_metric_with_and_without_weights_has_keras_names() -> None:
-    model, both = Sequential([Dense(3)]), {"metrics": ["accuracy"], "weighted_metrics": ["accuracy"]}
+    model = Sequential([Dense(3)])
+    both: dict[str, Any] = {"metrics": ["accuracy"], "weighted_metrics": ["accuracy"]}
     history = fit(model, (X, C, W), verbose=0, compile=False, optimizer=SGD(0.0), **both).history
     assert list(history) == ["loss", "accuracy", "weighted_accuracy"]
     right = model(X).numpy().argmax(1) == C
@@ -339,6 +340,6 @@ def test_a_metric_with_and_without_weights_has_keras_names() -> None:
 
     place = gt.Input((3,))
     two = gt.Model(place, {"a": Dense(1)(place), "b": Dense(3)(place)})
-    told = {key: {"b": value} for key, value in both.items()}
+    told: dict[str, Any] = {key: {"b": value} for key, value in both.items()}
     measured = evaluate(two, (X, {"b": C}), loss={"b": "sparse_categorical_crossentropy"}, **told)
     assert list(measured)[-2:] == ["b_accuracy", "b_weighted_accuracy"]
