@@ -26,6 +26,7 @@ from ...core.extend import (
     warn_user,
 )
 from ...hints import Lacking, told
+from ...layers.base.symbolic import called, placeholders_in
 from ..errors import UnsafeFile
 from .held import held, instead, mark_held, tracks
 from .schema import dictionaries, is_attribute
@@ -70,6 +71,8 @@ class LoadedModule(Module):
         call = vars(self).get("__call__")
         if call is None:
             raise TypeError(_missing(self, "__call__"))
+        if any(placeholders_in((args, kwargs))):  # a layer of a model of inputs and outputs
+            return called(self, self.__call__, args, kwargs)
         if _trains(call, args, kwargs):
             _warn_of_statistics(self, call)
         result, losses, masks = call.with_losses_and_masks(*args, **kwargs)

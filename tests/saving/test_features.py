@@ -496,3 +496,26 @@ def test_the_search_for_a_call_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     gt.save(model, tmp_path / "alike.h5")
     body = gt.saving.features(gt.load(tmp_path / "alike.h5"), before="part")
     np.testing.assert_allclose(body(STEPS).numpy(), model.hidden(STEPS).numpy(), rtol=1e-5)
+
+
+def test_a_loaded_part_is_a_layer_of_a_model_of_inputs_and_outputs(tmp_path: Path) -> None:
+    pixels = gt.Input((4,))
+    hidden = gt.layers.BatchNorm()(gt.layers.Dense(3)(pixels))
+    first = gt.Model(pixels, gt.layers.Dense(2, name="out")(hidden))
+    gt.save(first, tmp_path / "first.h5")
+    body = gt.saving.features(gt.load(tmp_path / "first.h5"), before="out")
+    body.trainable = False
+    kept = [v.numpy().copy() for v in body.variables]
+
+    x = np.random.default_rng(0).normal(size=(40, 4)).astype("float32")
+    place = gt.Input((4,))
+    model = gt.Model(place, gt.layers.Dense(1)(body(place, training=False)))
+    gt.training.fit(model, (x, x[:, :1]), loss="mse", verbose=0)
+    assert len(model.trainable_variables) == 2
+    for variable, old in zip(body.variables, kept, strict=True):
+        np.testing.assert_array_equal(variable, old)
+    expected = model.layers[1](body(x, training=False))
+    np.testing.assert_array_equal(model(x, training=True), expected)
+
+    gt.save(model, tmp_path / "second.h5")
+    np.testing.assert_array_equal(gt.load(tmp_path / "second.h5")(x), model(x))
