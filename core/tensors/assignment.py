@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, repeat
 from operator import attrgetter
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -23,8 +23,8 @@ from ..base.array_types import BINARY
 from ..base.context import active_tapes, init_scope
 from ..base.observers import AllRecords
 from ..base.sizes import same_shape
-from ..base.table import services
-from ..base.user_code import warn_user
+from ..base.table import PACKAGE, services
+from ..base.user_code import package_of, unread_argument, warn_user
 from ..ops.dispatch import to_numpy
 from .convert import on_device_of
 from .tensor import Operators, Tensor
@@ -187,8 +187,48 @@ def _seems_an_update(variable: Variable, result: Tensor) -> bool:
     return True
 
 
+# For `v += x`, a function that is written for NumPy changes its caller's array. A tensor does not
+# change, so what the function computes is lost if it does not use v any more.
+
+#: The addresses of such operators that are known to be right. Each lies within its code, which is
+#: kept alive here.
+_right: dict[int, CodeType] = {}
+
+
+def _rebinding(name: str) -> Callable[[Tensor, Any], Tensor]:
+    compute, symbol = getattr(Operators, f"__{name}__"), _SYMBOLS[name]
+
+    def operator(self: Tensor, other: Any) -> Tensor:
+        frame = sys._getframe(1)
+        if id(frame.f_code) + frame.f_lasti not in _right:
+            _look_for_lost_update(frame, symbol)
+        result: Tensor = compute(self, other)
+        return result
+
+    operator.__name__, operator.__qualname__ = f"__i{name}__", f"Tensor.__i{name}__"
+    return operator
+
+
+def _look_for_lost_update(frame: FrameType, symbol: str) -> None:
+    """Warn if the running ``v += x`` is meant for an array of the function's caller."""
+    code = frame.f_code
+    name = unread_argument(code, frame.f_lasti)
+    if name and package_of(frame) != PACKAGE:
+        warn_user(
+            f"{code.co_name}: {name} {symbol}= ... made a new tensor, which nothing uses: the "
+            f"caller's tensor stays as it was. Return {name} from {code.co_name} and use the "
+            "result, or let the caller pass gradtape.writable(tensor), which changes",
+            UserWarning,
+        )
+        return
+    if len(_right) > 10_000:
+        _right.clear()
+    _right[id(code) + frame.f_lasti] = code
+
+
 for _name in BINARY:
     setattr(Variable, f"__i{_name}__", _in_place(_name))
+    setattr(Tensor, f"__i{_name}__", _rebinding(_name))
 
 
 _streams: WeakValueDictionary[int, Stream] = WeakValueDictionary()

@@ -188,7 +188,9 @@ def spoilt(gs: Any, inputs: Any, outputs: Any, needed: Any) -> Any:
     return [gs[0] * inputs[0]]
 
 
-@pytest.mark.parametrize("rules", [{"gradients": {"x": scaled}}, {"vjp": spoilt}], ids=["gradients", "vjp"])
+@pytest.mark.parametrize(
+    "rules", [{"gradients": {"x": scaled}}, {"vjp": spoilt}], ids=["gradients", "vjp"]
+)
 def test_a_gradient_rule_that_writes_into_a_tensor(made: Any, rules: Any) -> None:
     op, x, upstream = made(**rules), gt.constant([1.0, 2.0]), gt.constant([1.0, 1.0])
     with gt.GradientTape() as tape:

@@ -22,6 +22,7 @@ from .sites import Site as Site
 from .sites import site_of as site_of
 from .targets import memory_of as memory_of
 from .targets import target_of as target_of
+from .uses import unread_argument as unread_argument
 from .written_arrays import how_to_write_argument as how_to_write_argument
 from .written_arrays import in_place_operator as in_place_operator
 from .written_arrays import name_assigned_to as name_assigned_to

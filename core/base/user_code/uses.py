@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from types import CodeType
@@ -26,6 +27,43 @@ LOOKS = frozenset(
     "allclose array_equal array_equiv isclose isfinite isinf isnan signbit print "
     "debug info warning error critical exception _saferepr".split()
 )
+
+
+@lru_cache(maxsize=1024)
+def unread_argument(code: CodeType, place: int) -> str:
+    """Return the argument that ``v += x`` at ``place`` sets, if the function does not read it then.
+
+    A function that changes its caller's array is written so. The text is empty for anything else.
+    """
+    every, number = instructions(code), number_at(code, place)
+    name = _set_in_place(every, number)
+    if not name or name not in parameters(code) or "locals" in code.co_names:
+        return ""
+    # the loads for `v += x` itself, which in a loop come after it, too
+    of_updates = {
+        start_of(every, n) - 1 for n in range(len(every)) if _set_in_place(every, n) == name
+    }
+    first, last = number + 2, len(every)
+    while first < last:  # a jump back from there leads to what comes before
+        last = first
+        targets = [number_at(code, one.argval) for one in every[first:] if one.opcode in _JUMPS]
+        first = min([first, *targets])
+    reads = (
+        n
+        for n, one in enumerate(every[first:], first)
+        if one.opname.startswith(("LOAD_FAST", "LOAD_NAME")) and one.argval == name
+    )
+    return "" if set(reads) - of_updates else name
+
+
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+
+
+def _set_in_place(every: Sequence[dis.Instruction], number: int) -> str:
+    """Return the variable of ``v += x`` if this is the instruction of the operator."""
+    operator, store = every[number], every[min(number + 1, len(every) - 1)]
+    is_update = operator.opname == "BINARY_OP" and operator.argrepr.endswith("=")
+    return str(store.argval) if is_update and store.opname == "STORE_FAST" else ""
 
 
 @lru_cache(maxsize=1024)
