@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,26 @@ def test_a_picture_of_a_layer_needs_no_configuration() -> None:
     model = gt.layers.Sequential([Careless(), gt.layers.Dense(2)])
     model(gt.ones((1, 3)))
     assert "Careless" in gt.plot.model(model).svg
+
+
+def test_a_metric_whose_initial_value_a_reset_would_change() -> None:
+    class Smallest(training.metrics.Metric):
+        def __init__(self) -> None:
+            super().__init__(name="smallest")
+            self.least = self.add_weight((), gt.layers.initializers.Constant(9.0), name="least")
+
+        def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+            self.least.assign(gt.minimum(self.least, gt.min(gt.abs(y_true - y_pred))))
+
+        def result(self) -> Any:
+            return self.least.value
+
+    class Restarted(Smallest):
+        def reset_state(self) -> None:
+            self.least.assign(9.0)
+
+    with pytest.warns(UserWarning, match=r"metric Smallest: 'least' begins with 9\.0, but"):
+        Smallest()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Restarted()

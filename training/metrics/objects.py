@@ -21,6 +21,7 @@ from ...core.extend import (
     complete_docstring,
     init_scope,
     ops,
+    warn_user,
     with_each_other,
 )
 from ...layers import initializers, mask_of, with_own_arguments
@@ -167,7 +168,8 @@ class Metric(Module):
         shape
             Its shape; a scalar by default.
         initializer
-            The initial value; a reset sets it to zero.
+            The initial value. ``fit`` resets metrics before it begins, and ``reset_state`` sets
+            variables to zero: override it for another value.
         dtype
             ``float64`` by default: ``float32`` cannot count beyond 2**24.
         name
@@ -181,7 +183,15 @@ class Metric(Module):
         kind = "float64" if dtype is None else dtype
         with init_scope():
             value = initializers.get(initializer)(tuple(shape), kind)
-            return Variable(value, trainable=False, name=name or "weight", dtype=kind)
+            made = Variable(value, trainable=False, name=name or "weight", dtype=kind)
+        if type(self).reset_state is Metric.reset_state and np.any(made.numpy() != 0):
+            warn_user(
+                f"metric {type(self).__name__}: {made.name!r} begins with {made.numpy()}, but "
+                "reset_state sets it to 0 before the first batch; define reset_state, so that it "
+                "assigns the initial value",
+                UserWarning,
+            )
+        return made
 
     def reset_state(self) -> None:
         """Set all variables to zero, so that earlier batches do not count."""
