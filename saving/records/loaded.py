@@ -158,7 +158,8 @@ def _warn_of_statistics(module: LoadedModule, call: RestoredFunction) -> None:
     moved = vars(module).get(_MOVED)
     if moved is None:  # graphs hold these parts, so that they stay
         moved = vars(module)[_MOVED] = _moved_in_training(module, call)
-    names, inside = moved
+    names, inside, still = moved
+    _warn_of_thawed(module, [path for path, part in still if not is_frozen(part)])
     whole = is_frozen(module)
     parts = {} if whole else {path: x for path, part, x in inside if is_frozen(part)}
     if not (names and whole) and not parts:
@@ -177,21 +178,49 @@ def _warn_of_statistics(module: LoadedModule, call: RestoredFunction) -> None:
     )
 
 
+def _warn_of_thawed(module: LoadedModule, parts: Sequence[str]) -> None:
+    """Warn of parts that were frozen when the graph for training was traced, and no longer are."""
+    if parts and not is_frozen(module):
+        several = len(parts) > 1
+        warn_user(
+            f"module {module.name!r}, saved from class {module.class_name}: its part"
+            f"{'s' if several else ''} {', '.join(parts[:5])}{' and more' if parts[5:] else ''} "
+            f"{'are' if several else 'is'} trainable, but the graph for training=True was traced "
+            f"when {'they were' if several else 'it was'} frozen: it uses the moving statistics "
+            "and does not update them. Thaw before you save, or make the model by its code and "
+            "load the weights (gradtape.load_weights)",
+            UserWarning,
+        )
+
+
 def _moved_in_training(
     module: Module, call: RestoredFunction
-) -> tuple[list[str], list[tuple[str, Module, list[str]]]]:
-    """Return the names of the statistics that training moves: all, and those of each part."""
+) -> tuple[list[str], list[tuple[str, Module, list[str]]], list[tuple[str, Module]]]:
+    """Return the names of the statistics that training moves: all, and those of each part.
+
+    The parts whose statistics should move in training, but do not, are last.
+    """
     moved: dict[bool, set[Variable]] = {True: set(), False: set()}
     for trace in call.concrete_functions:
         moved[_trains(call, *trace.arguments)].update(trace.graph.updates)
     # what moves in inference too is no statistic: the state of a stateful layer, a count of calls
     moving = {x for x in moved[True] - moved[False] if not isinstance(x, Stream)}
-    parts = []
-    for path, part in module.named_leaves() if moving else ():
+    read = {
+        x
+        for trace in call.concrete_functions
+        if _trains(call, *trace.arguments)
+        for x in trace.graph.variables
+    }
+    parts, still = [], []
+    for path, part in module.named_leaves() if read else ():
         if isinstance(part, Module):
+            place = path.replace("/", ".")
             own = [x.name for _, x in part.own_leaves() if isinstance(x, Variable) and x in moving]
-            parts += [(path.replace("/", "."), part, own)] if own else []
-    return sorted({x.name for x in moving}), parts
+            parts += [(place, part, own)] if own else []
+            means = [getattr(part, x, None) for x in getattr(part, "averaged_on_ranks", ())]
+            used = any(isinstance(x, Variable) and x in read for x in means)
+            still += [(place, part)] if used and not own else []
+    return sorted({x.name for x in moving}), parts, still
 
 
 def _missing(module: LoadedModule, name: str) -> str:

@@ -653,6 +653,14 @@ def test_a_frozen_part_whose_statistics_a_graph_moves_is_told(
     with warnings.catch_warnings(action="error"):
         still(*args, **kwargs)
     assert [_statistics(part) for part in frozen(still)] == before
+    for part in frozen(still):
+        part.trainable = True
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        still(*args, **kwargs)
+    shown = r"trainable, but .* when (it was|they were) frozen"
+    assert [bool(re.search(shown, str(x.message))) for x in told] == [True] * bool(said)
+    assert [_statistics(part) for part in frozen(still)] == before
 
 
 def test_a_rule_that_differs_from_its_trace_is_left_out_of_a_file_that_loads(
