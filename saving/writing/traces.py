@@ -228,12 +228,12 @@ def trace_call(
         return None
     python_call = getattr(call, "__wrapped__", call)
     converts = hasattr(call, "converts")
-    original = _told_training(module, python_call.__get__(module))
+    original = _taking_training(module, python_call.__get__(module))
     adding = with_added(original, module, [] if lost is None else lost)
     return _traced_for(history.calls, "__call__", original, where, sizes, converts, adding)
 
 
-def _told_training(module: Module, call: Any) -> Any:
+def _taking_training(module: Module, call: Any) -> Any:
     """Return a call that takes ``training``, which reaches the parts of the module as in ``fit``.
 
     A class may leave it to its parts (``Dropout``, say) to know whether the model trains. A graph
