@@ -29,6 +29,8 @@ from . import (
 from .attention import *
 from .base.calls import takes_training as takes_training
 from .base.layer import Layer
+from .base.symbolic import called as called
+from .base.symbolic import placeholders_in as placeholders_in
 from .base.weights import stateful_layers as stateful_layers
 from .base.weights import states_continued as states_continued
 from .base.weights import states_kept as states_kept

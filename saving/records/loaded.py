@@ -26,7 +26,7 @@ from ...core.extend import (
     warn_user,
 )
 from ...hints import Lacking, told
-from ...layers.base.symbolic import called, placeholders_in
+from ...layers import called, placeholders_in
 from ..errors import UnsafeFile
 from .held import held, instead, mark_held, tracks
 from .schema import dictionaries, is_attribute
