@@ -424,3 +424,14 @@ def test_a_constructor_that_leaves_out_the_base_class_is_told() -> None:
     data = np.ones((4, 2)), np.ones((4, 1))
     with pytest.raises(TypeError, match=r"Bare: let its constructor call super\(\).__init__\(lea"):
         training.fit(model, data, optimizer=Bare(0.1), loss="mse", verbose=0)
+
+
+def test_dtypes_of_other_libraries_are_not_compared_with_those_of_numpy() -> None:
+    strict = pytest.importorskip("array_api_strict", reason="pip install array-api-strict")
+    from gradtape.training.optimizers.options import above_zero
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for epsilon in (0.0, 3.5e-8):  # one is not in a cache yet
+            of_strict = above_zero(epsilon, strict.float32)
+            assert of_strict == above_zero(epsilon, np.dtype("float32"))

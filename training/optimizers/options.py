@@ -335,13 +335,17 @@ def sizes(optimizer: Any, **given: float) -> list[float]:
     return _floats(optimizer, given, "not be negative", lambda value: value >= 0.0)
 
 
-@functools.cache
 def above_zero(epsilon: float, dtype: Any) -> float:
     """Return what is added to denominators, or the least number if that is 0 in a dtype.
 
     A gradient that is 0 throughout then changes nothing, instead of giving NaN.
     """
-    limits = np.finfo(numpy_dtype(dtype))
+    return _above_zero(epsilon, numpy_dtype(dtype))
+
+
+@functools.cache  # by NumPy's dtypes only: other libraries' may warn of comparisons with these
+def _above_zero(epsilon: float, dtype: np.dtype[Any]) -> float:
+    limits = np.finfo(dtype)
     least = limits.tiny if limits.bits > 16 else limits.smallest_subnormal
     return max(epsilon, float(least))
 
