@@ -161,7 +161,6 @@ def test_weights_of_numbers_are_of_each_example(loss: Any, column: bool) -> None
             "finite weights that are not negative, got 0: -1.0",
         ),
         ({"loss": lambda y, p: gt.mean(p)}, ValueError, "returns one number for a batch"),
-        ({"weighted_metrics": ["accuracy"], "metrics": ["accuracy"]}, ValueError, "two metrics"),
         ({"metrics": [metrics.F1Score()]}, ValueError, "'f1_score' has .*, .*average="),
         ({"metrics": [metrics.Sum()]}, TypeError, "Sum is not a metric of labels"),
         ({"compile": "yes"}, ValueError, "compile is 'auto', True or False, got 'yes'"),
