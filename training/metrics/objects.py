@@ -184,9 +184,10 @@ class Metric(Module):
         with init_scope():
             value = initializers.get(initializer)(tuple(shape), kind)
             made = Variable(value, trainable=False, name=name or "weight", dtype=kind)
-        if type(self).reset_state is Metric.reset_state and np.any(made.numpy() != 0):
+            first = made.numpy()
+        if type(self).reset_state is Metric.reset_state and np.any(first != 0):
             warn_user(
-                f"metric {type(self).__name__}: {made.name!r} begins with {made.numpy()}, but "
+                f"metric {type(self).__name__}: {made.name!r} begins with {first}, but "
                 "reset_state sets it to 0 before the first batch; define reset_state, so that it "
                 "assigns the initial value",
                 UserWarning,
